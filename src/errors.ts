@@ -1,0 +1,83 @@
+/**
+ * The errors a person can cause, and the exit code each one ends the program with.
+ *
+ * A message says what is wrong, where, and what to do next (`hint`). Anything that is not an `FwmError`
+ * is a mistake of ours: the command line prints it as `internal:` and keeps its stack.
+ */
+
+/** Exit codes of the command line: conventions shared by every command. */
+export const exitCode = {
+  ok: 0,
+  failure: 1,
+  usage: 2,
+  badData: 3,
+  diverged: 4,
+  interrupted: 130,
+  terminated: 143,
+} as const;
+
+/** Values shown under an error's first line, one `name  value` per line. */
+export type ErrorDetails = Readonly<Record<string, unknown>>;
+
+/** An error whose cause lies in what the user gave: a name, a file, a shape, a setting. */
+export class FwmError extends Error {
+  override readonly name: string = "FwmError";
+  readonly exitCode: number = exitCode.failure;
+
+  constructor(what: string, details: ErrorDetails = {}) {
+    super([what, ...detailLines(details)].join("\n"));
+  }
+}
+
+/** A command, option, name or configuration value that does not fit. */
+export class UsageError extends FwmError {
+  override readonly name = "UsageError";
+  override readonly exitCode = exitCode.usage;
+}
+
+/** A data file, archive, model folder or checkpoint that cannot be used as it is. */
+export class DataError extends FwmError {
+  override readonly name = "DataError";
+  override readonly exitCode = exitCode.badData;
+}
+
+/** Shapes, dtypes or names that do not fit together when a graph is built or fed. */
+export class ShapeError extends FwmError {
+  override readonly name = "ShapeError";
+  override readonly exitCode = exitCode.usage;
+}
+
+function detailLines(details: ErrorDetails): string[] {
+  const entries = Object.entries(details).filter(([, value]) => value !== undefined && value !== "");
+  const width = Math.max(0, ...entries.map(([key]) => key.length)) + 2;
+  return entries.map(([key, value]) => `  ${key.padEnd(width)}${show(value)}`);
+}
+
+function show(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+/** The names closest to `wanted` by edit distance, best first; for "did you mean" hints. */
+export function nearest(wanted: string, names: readonly string[], most = 3): string[] {
+  const limit = Math.max(2, Math.floor(wanted.length / 2));
+  return names
+    .map((name) => ({ name, distance: editDistance(wanted.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, distance }) => distance <= limit || name.includes(wanted))
+    .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
+    .slice(0, most)
+    .map(({ name }) => name);
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1));
+    }
+    row = next;
+  }
+  return row[b.length]!;
+}
