@@ -1,0 +1,263 @@
+/**
+ * The environment of the meta-reinforcement-learning experiment: one agent per graph, all stepped together.
+ *
+ * An agent walks its graph towards the reward location. Reaching it pays 10 and places both anew; an action
+ * without an edge costs 0.05; after six steps without success both are placed anew too. The graph itself is
+ * never shown: within its 30 steps an agent has to find out where its actions lead, and use it.
+ *
+ * The paper and the authors' released code differ in three rules, each of which is an option here:
+ *
+ *   option           paper          released     meaning
+ *   rewardInput      "cumulative"   "none"       observation 16: the sum so far, the last reward, or 0
+ *   timerOnSuccess   "reset"        "kept"       whether reaching the reward sets the count of failures to 0
+ *   layout           "paper"        "released"   observations 10 to 14, see `observe`
+ *
+ * All places depend on (seed, split, episode, step, agent) alone, see draws.ts: `reset(episode)` is all that
+ * resuming needs.
+ */
+import { ShapeError, UsageError } from "../../errors.ts";
+import { below, mostSteps, type Purpose, purpose } from "./draws.ts";
+import { actions as actionCount, checkSeed, type Graphs, states } from "./sampler.ts";
+
+/** What distinguishes the paper's environment from the one its released code has. */
+export interface GraphRules {
+  /** What the agent is told of its reward. */
+  readonly rewardInput: "none" | "last" | "cumulative";
+  /** Whether reaching the reward sets the count of failures back, or it goes on counting. */
+  readonly timerOnSuccess: "reset" | "kept";
+  /** Where the previous action and the constant bit stand in the observation. */
+  readonly layout: "paper" | "released";
+}
+
+/** The two named sets of rules. */
+export const graphRules = {
+  paper: { rewardInput: "cumulative", timerOnSuccess: "reset", layout: "paper" },
+  released: { rewardInput: "none", timerOnSuccess: "kept", layout: "released" },
+} as const satisfies Record<string, GraphRules>;
+
+/** How an environment is made; every rule given by name wins over the set in `rules`. */
+export interface GraphEnvironmentOptions extends Partial<GraphRules> {
+  /** One graph per agent. */
+  readonly graphs: Graphs;
+  /** Seed of the places; a whole number of 32 bits. */
+  readonly seed: number;
+  /** Training and test environments of one seed draw different places. */
+  readonly split: "train" | "test";
+  /** The named set of rules. */
+  readonly rules: keyof typeof graphRules;
+  /** Steps per episode; the paper's is 30. */
+  readonly steps?: number;
+}
+
+/** Length of an observation: reward and agent location, previous action, constant, progress, reward. */
+export const observationSize = 17;
+
+/** Paid on reaching the reward location. */
+export const successReward = 10;
+
+/** Paid for an action that has no edge at the agent's location. */
+export const invalidReward = -0.05;
+
+/** Failures after which reward and agent are placed anew. */
+export const mostFailures = 6;
+
+const none = -1;
+
+/** A batch of agents, each on its own graph; see the head of this file. */
+export class GraphEnvironment {
+  readonly graphs: Graphs;
+  readonly rules: GraphRules;
+  readonly agents: number;
+  readonly steps: number;
+  /** Location of the reward, per agent. */
+  readonly rewardAt: Int8Array;
+  /** Location of the agent, per agent. */
+  readonly agentAt: Int8Array;
+  /** The action before, or -1 at the start and after a failed attempt, per agent. */
+  readonly previousAction: Int8Array;
+  /** Failures counted so far, per agent: see `timerOnSuccess`. */
+  readonly timer: Int8Array;
+  /** Sum of the episode's rewards so far, per agent. */
+  readonly total: Float64Array;
+  /** Rewards of the last step, per agent; `step` returns this same array each time. */
+  readonly rewards: Float32Array;
+  readonly #seed: number;
+  readonly #rewardPurpose: Purpose;
+  readonly #agentPurpose: Purpose;
+  #episode = -1;
+  #step = 0;
+
+  constructor(options: GraphEnvironmentOptions) {
+    const { graphs, seed, split, rules, steps = 30 } = options;
+    checkSeed(seed);
+    if (!Number.isInteger(steps) || steps < 1 || steps >= mostSteps) {
+      throw new UsageError("graphs: steps must be a whole number above 0", { steps });
+    }
+    const named = graphRules[rules];
+    this.graphs = graphs;
+    this.rules = {
+      rewardInput: options.rewardInput ?? named.rewardInput,
+      timerOnSuccess: options.timerOnSuccess ?? named.timerOnSuccess,
+      layout: options.layout ?? named.layout,
+    };
+    this.agents = graphs.count;
+    this.steps = steps;
+    this.rewardAt = new Int8Array(this.agents);
+    this.agentAt = new Int8Array(this.agents);
+    this.previousAction = new Int8Array(this.agents);
+    this.timer = new Int8Array(this.agents);
+    this.total = new Float64Array(this.agents);
+    this.rewards = new Float32Array(this.agents);
+    this.#seed = seed;
+    this.#rewardPurpose = split === "train" ? purpose.trainReward : purpose.testReward;
+    this.#agentPurpose = split === "train" ? purpose.trainAgent : purpose.testAgent;
+  }
+
+  /** The episode being played; -1 before the first `reset`. */
+  get episode(): number {
+    return this.#episode;
+  }
+
+  /** Steps taken in this episode. */
+  get stepsTaken(): number {
+    return this.#step;
+  }
+
+  /** True when the episode's steps are used up. */
+  get done(): boolean {
+    return this.#step === this.steps;
+  }
+
+  /** Starts an episode: reward uniform over the locations, agent uniform over the others. */
+  reset(episode: number): void {
+    if (!Number.isInteger(episode) || episode < 0 || episode > 0xffffffff) {
+      throw new UsageError("graphs: an episode is a whole number from 0 to 4294967295", { episode });
+    }
+    this.#episode = episode;
+    this.#step = 0;
+    this.timer.fill(0);
+    this.total.fill(0);
+    this.rewards.fill(0);
+    this.previousAction.fill(none);
+    for (let agent = 0; agent < this.agents; agent++) {
+      const reward = below(states, this.#seed, this.#rewardPurpose, episode, 0, agent);
+      this.rewardAt[agent] = reward;
+      this.#placeAgent(agent, reward);
+    }
+  }
+
+  /**
+   * Takes one action per agent and returns the rewards, [agents]: the environment's own array, which the next
+   * step overwrites.
+   */
+  step(actions: Int32Array | Uint8Array): Float32Array {
+    this.#checkStep(actions);
+    this.#step++;
+    const { agents, agentAt, rewardAt, previousAction, timer, total, rewards } = this;
+    const next = this.graphs.next;
+    const resetsTimer = this.rules.timerOnSuccess === "reset";
+    for (let agent = 0; agent < agents; agent++) {
+      const action = actions[agent]!;
+      if (action < 0 || action >= actionCount) this.#throwAction(agent, action);
+      const to = next[(agent * states + agentAt[agent]!) * actionCount + action]!;
+      previousAction[agent] = action;
+      let reward = 0;
+      if (to === rewardAt[agent]) {
+        reward = successReward;
+        if (resetsTimer) timer[agent] = 0;
+        this.#placeBoth(agent);
+      } else {
+        if (to === none) reward = invalidReward;
+        else agentAt[agent] = to;
+        if (++timer[agent]! >= mostFailures) {
+          timer[agent] = 0;
+          previousAction[agent] = none;
+          this.#placeBoth(agent);
+        }
+      }
+      rewards[agent] = reward;
+      total[agent]! += reward;
+    }
+    return rewards;
+  }
+
+  /**
+   * Writes what the agents see now, [agents, 17] in row order, from position `offset` of `into`.
+   *
+   *   index    layout "paper"                     layout "released"
+   *   0-4      reward location, one-hot           the same
+   *   5-9      agent location, one-hot            the same
+   *   10       previous action was 0              always 0
+   *   11       previous action was 1              previous action was 0
+   *   12       previous action was 2              previous action was 1
+   *   13       there is no previous action        previous action was 2
+   *   14       always 1                           always 1: the constant covers "no previous action"
+   *   15       steps taken / steps                the same
+   *   16       reward, see `rewardInput`          the same
+   */
+  observe(into: Float32Array, offset = 0): void {
+    const { agents, agentAt, rewardAt, previousAction, rewards, total } = this;
+    if (into.length < offset + agents * observationSize) {
+      throw new ShapeError("graphs: the array to observe into is too short", {
+        needed: offset + agents * observationSize,
+        length: into.length,
+      });
+    }
+    const isPaper = this.rules.layout === "paper";
+    const { rewardInput } = this.rules;
+    const progress = this.#step / this.steps;
+    into.fill(0, offset, offset + agents * observationSize);
+    for (let agent = 0, row = offset; agent < agents; agent++, row += observationSize) {
+      into[row + rewardAt[agent]!] = 1;
+      into[row + states + agentAt[agent]!] = 1;
+      const action = previousAction[agent]!;
+      if (isPaper) into[row + 10 + (action === none ? actionCount : action)] = 1;
+      else if (action !== none) into[row + 11 + action] = 1;
+      into[row + 14] = 1;
+      into[row + 15] = progress;
+      if (rewardInput === "last") into[row + 16] = rewards[agent]!;
+      else if (rewardInput === "cumulative") into[row + 16] = total[agent]!;
+    }
+  }
+
+  /** Mean over the agents of the episode's reward so far: the number the paper's curves show. */
+  meanTotal(): number {
+    let sum = 0;
+    for (let agent = 0; agent < this.agents; agent++) sum += this.total[agent]!;
+    return sum / this.agents;
+  }
+
+  /** Places the reward anywhere but where it is, then the agent anywhere but there. */
+  #placeBoth(agent: number): void {
+    const old = this.rewardAt[agent]!;
+    const draw = below(states - 1, this.#seed, this.#rewardPurpose, this.#episode, this.#step, agent);
+    const reward = draw < old ? draw : draw + 1;
+    this.rewardAt[agent] = reward;
+    this.#placeAgent(agent, reward);
+  }
+
+  #placeAgent(agent: number, reward: number): void {
+    const draw = below(states - 1, this.#seed, this.#agentPurpose, this.#episode, this.#step, agent);
+    this.agentAt[agent] = draw < reward ? draw : draw + 1;
+  }
+
+  #checkStep(actions: Int32Array | Uint8Array): void {
+    if (this.#episode < 0) throw new UsageError("graphs: reset(episode) comes before the first step");
+    if (this.done) {
+      throw new UsageError("graphs: the episode is over", {
+        steps: this.steps,
+        hint: "call reset(episode) to start the next one",
+      });
+    }
+    if (actions.length !== this.agents) {
+      throw new ShapeError("graphs: one action per agent is needed", {
+        agents: this.agents,
+        actions: actions.length,
+      });
+    }
+  }
+
+  #throwAction(agent: number, action: number): never {
+    throw new UsageError("graphs: no such action", { agent, action, actions: actionCount });
+  }
+}

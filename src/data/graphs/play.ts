@@ -1,0 +1,164 @@
+/**
+ * Two players that frame what an agent can reach: uniformly random actions, and the shortest path with the
+ * graph known. Their mean totals check the environment, and are the floor and the ceiling of the curves.
+ */
+import { below, type Purpose, purpose } from "./draws.ts";
+import { GraphEnvironment, type GraphRules, graphRules } from "./environment.ts";
+import { actions as actionCount, type Graphs, sampleGraphSets, states } from "./sampler.ts";
+
+/** Chooses an action for every agent of an environment. */
+export type Player = (environment: GraphEnvironment, into: Uint8Array) => void;
+
+/** Plays uniformly random actions, addressed by episode, step and agent. */
+export function randomPlayer(seed: number, split: "train" | "test"): Player {
+  const use: Purpose = split === "train" ? purpose.trainAction : purpose.testAction;
+  return (environment, into) => {
+    for (let agent = 0; agent < into.length; agent++) {
+      into[agent] = below(actionCount, seed, use, environment.episode, environment.stepsTaken, agent);
+    }
+  };
+}
+
+/** Plays the first action of a shortest path from agent to reward, by its knowledge of the graphs. */
+export function shortestPathPlayer(graphs: Graphs): Player {
+  const first = shortestActions(graphs);
+  return (environment, into) => {
+    for (let agent = 0; agent < into.length; agent++) {
+      const goal = environment.rewardAt[agent]!;
+      into[agent] = first[(agent * states + goal) * states + environment.agentAt[agent]!]!;
+    }
+  };
+}
+
+/**
+ * The first action of a shortest path, [graph, goal, from]; 0 where from is the goal. Found by a
+ * breadth-first search from every goal against the edges; the lower action wins a tie.
+ */
+export function shortestActions(graphs: Graphs): Uint8Array {
+  const first = new Uint8Array(graphs.count * states * states);
+  const distance = new Int8Array(states);
+  for (let graph = 0; graph < graphs.count; graph++) {
+    for (let goal = 0; goal < states; goal++) {
+      distance.fill(-1);
+      distance[goal] = 0;
+      for (let near = 0; near < states - 1; near++) {
+        for (let from = 0; from < states; from++) {
+          if (distance[from] !== -1) continue;
+          for (let action = 0; action < actionCount; action++) {
+            const to = graphs.next[(graph * states + from) * actionCount + action]!;
+            if (to === -1 || distance[to] !== near) continue;
+            distance[from] = near + 1;
+            first[(graph * states + goal) * states + from] = action;
+            break;
+          }
+        }
+      }
+    }
+  }
+  return first;
+}
+
+/** Plays one whole episode and returns the mean total reward over the agents. */
+export function playEpisode(environment: GraphEnvironment, episode: number, player: Player): number {
+  const chosen = new Uint8Array(environment.agents);
+  environment.reset(episode);
+  while (!environment.done) {
+    player(environment, chosen);
+    environment.step(chosen);
+  }
+  return environment.meanTotal();
+}
+
+/** What a measurement of play plays on. */
+export interface PlaySettings {
+  /** Which player. */
+  readonly player: "random" | "shortest path";
+  /** The rule on which the players' totals depend; neither player looks at observations. */
+  readonly timerOnSuccess: GraphRules["timerOnSuccess"];
+  /** One fresh draw of graphs per seed. */
+  readonly seeds: readonly number[];
+  /** Episodes on each draw of graphs. */
+  readonly episodes: number;
+  /** Graphs per draw; the paper's is 600. */
+  readonly graphs?: number;
+}
+
+/** The mean total reward of a player, and how sure it is. */
+export interface PlayResult {
+  /** Mean over graph draws, episodes and graphs. */
+  readonly mean: number;
+  /** Standard error of `mean`, from the spread between graph draws; NaN for a single draw. */
+  readonly standardError: number;
+  /** Standard deviation between graph draws; NaN for a single draw. */
+  readonly graphDeviation: number;
+  /** Standard deviation of one episode's mean around the mean of its graph draw; NaN for single episodes. */
+  readonly episodeDeviation: number;
+}
+
+/** Measures the mean total reward of a player over several draws of graphs. */
+export function measurePlay(settings: PlaySettings): PlayResult {
+  const { seeds, episodes, timerOnSuccess, graphs: count = 600 } = settings;
+  const means: number[] = [];
+  let squares = 0;
+  for (const seed of seeds) {
+    const graphs = sampleGraphSets(seed, count, 1).train;
+    const environment = new GraphEnvironment({
+      graphs,
+      seed,
+      split: "train",
+      rules: "released",
+      timerOnSuccess,
+    });
+    const player = settings.player === "random" ? randomPlayer(seed, "train") : shortestPathPlayer(graphs);
+    const totals = Array.from({ length: episodes }, (_, episode) =>
+      playEpisode(environment, episode, player),
+    );
+    const mean = average(totals);
+    means.push(mean);
+    for (const total of totals) squares += (total - mean) ** 2;
+  }
+  const mean = average(means);
+  const graphDeviation = Math.sqrt(sumOfSquares(means, mean) / (means.length - 1));
+  return {
+    mean,
+    standardError: graphDeviation / Math.sqrt(means.length),
+    graphDeviation,
+    episodeDeviation: Math.sqrt(squares / (seeds.length * (episodes - 1))),
+  };
+}
+
+/** One line of the check: what simulating the specification's rules gave, and what this environment gives. */
+export interface PlayCheck extends PlayResult {
+  readonly player: PlaySettings["player"];
+  readonly rules: keyof typeof graphRules;
+  /** The value to agree with, printed to one decimal. */
+  readonly expected: number;
+}
+
+const expectedTotals: readonly Pick<PlayCheck, "player" | "rules" | "expected">[] = [
+  { player: "random", rules: "released", expected: 45.4 },
+  { player: "random", rules: "paper", expected: 44.4 },
+  { player: "shortest path", rules: "released", expected: 166.3 },
+  { player: "shortest path", rules: "paper", expected: 171.0 },
+];
+
+/** Measures both players under both sets of rules, beside the values an independent simulation gave. */
+export function checkPlay(seeds: readonly number[], episodes: number): PlayCheck[] {
+  return expectedTotals.map((line) => ({
+    ...line,
+    ...measurePlay({
+      player: line.player,
+      timerOnSuccess: graphRules[line.rules].timerOnSuccess,
+      seeds,
+      episodes,
+    }),
+  }));
+}
+
+function average(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function sumOfSquares(values: readonly number[], mean: number): number {
+  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+}
