@@ -1,0 +1,107 @@
+/**
+ * Where a stream's stories come from: prepared files, the generator, or both. A source answers "which story
+ * stands at this position of this epoch" from its arguments alone, so that a stream can be picked up anywhere.
+ */
+import { DataError, UsageError } from "../errors.ts";
+import { type Story, storyTokens } from "./babi/format.ts";
+import { keyedOrder } from "./shuffle.ts";
+import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
+
+/** One story as numbers: `answers[i]` is 1 where token i answers the question before it. */
+export interface EncodedStory {
+  readonly tokens: Uint16Array | Int32Array;
+  readonly answers: Uint8Array;
+  readonly task: number;
+}
+
+/** Stories in a fixed order: the same arguments always give the same story. */
+export interface StorySource {
+  /** Infinity when the source never ends; then there is only epoch 0. */
+  readonly storiesPerEpoch: number;
+  story(epoch: number, position: number): EncodedStory;
+}
+
+/** The stories of one split, as numbers: what `preparedSource` needs of prepared data. */
+export interface StorySet {
+  readonly name: string;
+  readonly stories: number;
+  story(index: number): EncodedStory;
+}
+
+/** The story as numbers; an unknown word throws, naming the story's file and line when it has one. */
+export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabulary): EncodedStory {
+  const { tokens, answers } = storyTokens(story);
+  const where = story.source ? `${story.source.file}:${story.source.line}` : `a story of task ${story.task}`;
+  return {
+    tokens: vocabulary.encode(tokens, where),
+    answers: Uint8Array.from(answers, Number),
+    task: story.task,
+  };
+}
+
+// The authors shuffle valid and test once, when the data is made, and keep that order for ever. Their seed is
+// not known; any constant mixes the tasks as well.
+const fixedOrderKey = 20_200_701;
+
+/**
+ * The stories of a prepared split. Train is reshuffled every epoch by (seed, epoch); any other split keeps
+ * one order whatever the seed and epoch, in which the tasks are mixed.
+ */
+export function preparedSource(split: StorySet, seed: number): StorySource {
+  if (split.stories === 0) {
+    throw new DataError(`the ${split.name} split has no stories`, {
+      hint: "prepare the data with more tasks, or with --keep-last-story",
+    });
+  }
+  let orderedEpoch = -1;
+  let order: Uint32Array = new Uint32Array(0);
+  return {
+    storiesPerEpoch: split.stories,
+    story(epoch, position) {
+      const shuffleEpoch = split.name === "train" ? epoch : 0;
+      if (shuffleEpoch !== orderedEpoch) {
+        const key = split.name === "train" ? [seed, epoch] : [fixedOrderKey];
+        order = keyedOrder(split.stories, key);
+        orderedEpoch = shuffleEpoch;
+      }
+      const index = order[position];
+      if (index === undefined)
+        throw new RangeError(`the epoch has ${split.stories} stories, not ${position}`);
+      return split.story(index);
+    },
+  };
+}
+
+/** An endless source: `tell` gives the story at a position, for instance the bAbI generator with a seed. */
+export function endlessSource(tell: (position: number) => Story): StorySource {
+  return {
+    storiesPerEpoch: Number.POSITIVE_INFINITY,
+    story: (_epoch, position) => encodeStory(tell(position)),
+  };
+}
+
+/**
+ * Real stories with endless ones between them, evenly spaced: `share` of all stories (0 to 1, not 1) come
+ * from `endless`. An epoch ends when every real story has been told once; the endless ones never repeat.
+ */
+export function mixedSource(real: StorySource, endless: StorySource, share: number): StorySource {
+  if (!(share >= 0 && share < 1)) {
+    throw new UsageError(`the share of generated stories must be at least 0 and below 1, not ${share}`, {
+      hint: "for generated stories alone use the generated source",
+    });
+  }
+  const endlessBefore = (position: number) => Math.floor(position * share);
+  // The fewest stories with all real ones among them. The division may round either way: begin one below.
+  let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - share)) - 1;
+  while (storiesPerEpoch - endlessBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
+  const endlessPerEpoch = endlessBefore(storiesPerEpoch);
+  return {
+    storiesPerEpoch,
+    story(epoch, position) {
+      const before = endlessBefore(position);
+      return endlessBefore(position + 1) > before
+        ? endless.story(0, epoch * endlessPerEpoch + before)
+        : real.story(epoch, position - before);
+    },
+  };
+}
