@@ -23,6 +23,12 @@ interface Track {
   readonly stays: Stay[];
 }
 
+interface Possession {
+  readonly thing: string;
+  /** Statements in which its owner took, dropped, gave or received it. */
+  readonly handled: number[];
+}
+
 interface Gift {
   readonly id: number;
   readonly from: string;
@@ -34,10 +40,8 @@ interface Gift {
 export class Belongings {
   private readonly tracks = new Map<string, Track>();
   private readonly gifts: Gift[] = [];
-  /** What each person carries, in the order it came to them. */
-  private readonly carried = new Map<string, string[]>();
-  /** Statements in which a person took, dropped, gave or received something. */
-  private readonly handlings = new Map<string, number[]>();
+  /** What each person has ever had, in the order they first had it. */
+  private readonly had = new Map<string, Possession[]>();
   private readonly rooms: Rooms;
 
   constructor(rooms: Rooms) {
@@ -46,7 +50,7 @@ export class Belongings {
 
   /** Follow `who` to another place with all they carry. */
   follow(who: string): void {
-    for (const thing of this.carried.get(who) ?? []) this.arrive(thing, who);
+    for (const { thing } of this.carriedBy(who)) this.arrive(thing, who);
   }
 
   take(who: string, thing: string, id: number): void {
@@ -87,11 +91,7 @@ export class Belongings {
     const track = this.tracks.get(thing);
     if (track?.holder !== who)
       throw new NotUnderstood(`${who} cannot ${verb} the ${thing}: ${who} does not have it`);
-    this.carried.set(
-      who,
-      this.carried.get(who)!.filter((other) => other !== thing),
-    );
-    this.note(who, id);
+    this.note(who, thing, id);
     track.handled = id;
     return track;
   }
@@ -101,8 +101,7 @@ export class Belongings {
     this.tracks.set(thing, track);
     track.holder = who;
     track.handled = id;
-    this.carried.set(who, [...(this.carried.get(who) ?? []), thing]);
-    this.note(who, id);
+    this.note(who, thing, id);
     this.arrive(thing, who);
   }
 
@@ -113,8 +112,16 @@ export class Belongings {
     stays.push({ place, ids: this.rooms.idsOf(who) });
   }
 
-  private note(who: string, id: number): void {
-    this.handlings.set(who, [...(this.handlings.get(who) ?? []), id]);
+  private note(who: string, thing: string, id: number): void {
+    const had = this.had.get(who) ?? [];
+    this.had.set(who, had);
+    const possession = had.find((candidate) => candidate.thing === thing);
+    if (possession === undefined) had.push({ thing, handled: [id] });
+    else possession.handled.push(id);
+  }
+
+  private carriedBy(who: string): Possession[] {
+    return (this.had.get(who) ?? []).filter(({ thing }) => this.tracks.get(thing)?.holder === who);
   }
 
   /** Where is `thing`? */
@@ -138,28 +145,40 @@ export class Belongings {
 
   /** How many objects is `who` carrying? */
   count(who: string): Answer {
-    const count = this.carried.get(who)?.length ?? 0;
-    return { answer: numerals[count] ?? numerals.at(-1)!, supports: this.handlings.get(who) ?? [] };
+    const count = numerals[this.carriedBy(who).length];
+    if (count === undefined) throw new NotUnderstood(`${who} carries more than there are words for`);
+    return { answer: count, supports: this.handlingsOf(who).sort((a, b) => a - b) };
   }
 
-  /** What is `who` carrying? Several things in the order they were picked up. */
+  /** What is `who` carrying? Several things in the order `who` first had them. */
   list(who: string): Answer {
-    const carried = this.carried.get(who) ?? [];
+    const carried = this.carriedBy(who).map(({ thing }) => thing);
     return {
       answer: carried.length === 0 ? "nothing" : carried.join(","),
-      supports: this.handlings.get(who) ?? [],
+      supports: this.handlingsOf(who),
     };
   }
 
-  /** The latest gift with the given giver, thing and receiver, where they are given. */
+  private handlingsOf(who: string): number[] {
+    return (this.had.get(who) ?? []).flatMap(({ handled }) => handled);
+  }
+
+  /**
+   * The latest gift with the given giver, thing and receiver, where they are given. "What did Bill give to
+   * Jeff?" is about the last gift, though Bill may have given Jeff another thing before: `alternatives`.
+   */
   gift(part: "from" | "thing" | "to", known: { from?: string; thing?: string; to?: string }): Answer {
-    const gift = this.gifts.findLast(
-      (candidate) =>
-        (known.from === undefined || known.from === candidate.from) &&
-        (known.thing === undefined || known.thing === candidate.thing) &&
-        (known.to === undefined || known.to === candidate.to),
+    const gifts = this.gifts.filter(
+      (gift) =>
+        (known.from === undefined || known.from === gift.from) &&
+        (known.thing === undefined || known.thing === gift.thing) &&
+        (known.to === undefined || known.to === gift.to),
     );
+    const gift = gifts.at(-1);
     if (gift === undefined) throw new NotUnderstood("the story tells of no such gift");
-    return { answer: gift[part], supports: [gift.id] };
+    const others = new Set(gifts.map((candidate) => candidate[part]));
+    others.delete(gift[part]);
+    const answer = { answer: gift[part], supports: [gift.id] };
+    return others.size === 0 ? answer : { ...answer, alternatives: [...others] };
   }
 }

@@ -31,7 +31,14 @@ import {
 
 /** What a statement says. */
 export type Clause =
-  | { readonly type: "move"; readonly who: readonly string[]; readonly place: string; readonly time?: string }
+  | {
+      readonly type: "move";
+      readonly who: readonly string[];
+      readonly place: string;
+      readonly time?: string;
+      /** Told as what the people of the sentence before did next. */
+      readonly sequel?: true;
+    }
   | { readonly type: "in"; readonly who: string; readonly places: readonly string[] }
   | { readonly type: "notIn"; readonly who: string; readonly place: string }
   | { readonly type: "take" | "drop"; readonly who: string; readonly thing: string }
@@ -151,7 +158,9 @@ function ofState(at: Phrases, who: string): Clause {
 function opened(at: Phrases, last: LastSubject): Clause {
   const time = at.take(times);
   if (time !== null) return { ...moved(at, [at.one("a name", names)]), time };
-  if (at.take(sequels) !== null) return moved(at, resolve(at.one("a pronoun", ["he", "she", "they"]), last));
+  if (at.take(sequels) !== null) {
+    return { ...moved(at, resolve(at.one("a pronoun", ["he", "she", "they"]), last)), sequel: true };
+  }
   const kind = at.one("a name, time, sequel, plural or 'the'", Object.values(plurals));
   at.need("are afraid of");
   return { type: "fear", kind: singular(kind), of: singular(at.one("a plural", Object.values(plurals))) };

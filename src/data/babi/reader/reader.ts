@@ -68,7 +68,7 @@ export class StoryReader {
           break;
         }
         for (const who of clause.who) {
-          this.rooms.put(who, [clause.place], [id]);
+          this.rooms.put(who, [clause.place], clause.sequel === true ? [...this.rooms.idsOf(who), id] : [id]);
           this.belongings.follow(who);
         }
         this.last = clause.who;

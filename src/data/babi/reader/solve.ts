@@ -51,7 +51,11 @@ function solveStory(story: Story, index: number, solution: Solution, strict: boo
     let got: string | null = null;
     let reason = broken;
     try {
-      got = broken === null ? (reader.read(line)?.answer ?? null) : null;
+      const answer = broken === null ? reader.read(line) : null;
+      got = answer?.answer ?? null;
+      if (answer?.alternatives?.includes(line.kind === "question" ? line.answer : "")) {
+        reason = `ambiguous: the story supports ${[...answer.alternatives, answer.answer].join(" and ")}; the last told was taken`;
+      }
     } catch (error) {
       if (strict || !(error instanceof DataError)) throw error;
       reason = error.message;
