@@ -11,15 +11,12 @@
 export const purpose = {
   /** Edges of a candidate graph: episode = candidate, step = edge, agent = part of the edge. */
   graph: 1,
-  /** Places on the training graphs. */
-  trainReward: 2,
-  trainAgent: 3,
-  /** Places on the test graphs. */
-  testReward: 4,
-  testAgent: 5,
+  /** Where reward and agent are placed, on the training and on the test graphs. */
+  trainPlaces: 2,
+  testPlaces: 3,
   /** The action an agent samples, while training and while being tested. */
-  trainAction: 6,
-  testAction: 7,
+  trainAction: 4,
+  testAction: 5,
 } as const;
 
 /** One of the values of {@link purpose}. */

@@ -82,8 +82,7 @@ export class GraphEnvironment {
   /** Rewards of the last step, per agent; `step` returns this same array each time. */
   readonly rewards: Float32Array;
   readonly #seed: number;
-  readonly #rewardPurpose: Purpose;
-  readonly #agentPurpose: Purpose;
+  readonly #purpose: Purpose;
   #episode = -1;
   #step = 0;
 
@@ -109,8 +108,7 @@ export class GraphEnvironment {
     this.total = new Float64Array(this.agents);
     this.rewards = new Float32Array(this.agents);
     this.#seed = seed;
-    this.#rewardPurpose = split === "train" ? purpose.trainReward : purpose.testReward;
-    this.#agentPurpose = split === "train" ? purpose.trainAgent : purpose.testAgent;
+    this.#purpose = split === "train" ? purpose.trainPlaces : purpose.testPlaces;
   }
 
   /** The episode being played; -1 before the first `reset`. */
@@ -140,9 +138,8 @@ export class GraphEnvironment {
     this.rewards.fill(0);
     this.previousAction.fill(none);
     for (let agent = 0; agent < this.agents; agent++) {
-      const reward = below(states, this.#seed, this.#rewardPurpose, episode, 0, agent);
-      this.rewardAt[agent] = reward;
-      this.#placeAgent(agent, reward);
+      const draw = below(states * (states - 1), this.#seed, this.#purpose, episode, 0, agent);
+      this.#place(agent, draw % states, Math.floor(draw / states));
     }
   }
 
@@ -165,14 +162,14 @@ export class GraphEnvironment {
       if (to === rewardAt[agent]) {
         reward = successReward;
         if (resetsTimer) timer[agent] = 0;
-        this.#placeBoth(agent);
+        this.#placeAnew(agent);
       } else {
         if (to === none) reward = invalidReward;
         else agentAt[agent] = to;
         if (++timer[agent]! >= mostFailures) {
           timer[agent] = 0;
           previousAction[agent] = none;
-          this.#placeBoth(agent);
+          this.#placeAnew(agent);
         }
       }
       rewards[agent] = reward;
@@ -227,18 +224,17 @@ export class GraphEnvironment {
     return sum / this.agents;
   }
 
-  /** Places the reward anywhere but where it is, then the agent anywhere but there. */
-  #placeBoth(agent: number): void {
-    const old = this.rewardAt[agent]!;
-    const draw = below(states - 1, this.#seed, this.#rewardPurpose, this.#episode, this.#step, agent);
-    const reward = draw < old ? draw : draw + 1;
-    this.rewardAt[agent] = reward;
-    this.#placeAgent(agent, reward);
+  /** Places the reward anywhere but where it is, and the agent anywhere but there: one draw for both. */
+  #placeAnew(agent: number): void {
+    const others = states - 1;
+    const draw = below(others * others, this.#seed, this.#purpose, this.#episode, this.#step, agent);
+    this.#place(agent, skip(draw % others, this.rewardAt[agent]!), Math.floor(draw / others));
   }
 
-  #placeAgent(agent: number, reward: number): void {
-    const draw = below(states - 1, this.#seed, this.#agentPurpose, this.#episode, this.#step, agent);
-    this.agentAt[agent] = draw < reward ? draw : draw + 1;
+  /** `other` counts the locations that are not the reward's. */
+  #place(agent: number, reward: number, other: number): void {
+    this.rewardAt[agent] = reward;
+    this.agentAt[agent] = skip(other, reward);
   }
 
   #checkStep(actions: Int32Array | Uint8Array): void {
@@ -260,4 +256,9 @@ export class GraphEnvironment {
   #throwAction(agent: number, action: number): never {
     throw new UsageError("graphs: no such action", { agent, action, actions: actionCount });
   }
+}
+
+/** The location with number `other` when `left` is left out of the count. */
+function skip(other: number, left: number): number {
+  return other < left ? other : other + 1;
 }

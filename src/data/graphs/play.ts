@@ -4,7 +4,7 @@
  */
 import { below, type Purpose, purpose } from "./draws.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./environment.ts";
-import { actions as actionCount, type Graphs, sampleGraphSets, states } from "./sampler.ts";
+import { actions as actionCount, type Graphs, sampleGraphs, states } from "./sampler.ts";
 
 /** Chooses an action for every agent of an environment. */
 export type Player = (environment: GraphEnvironment, into: Uint8Array) => void;
@@ -101,7 +101,7 @@ export function measurePlay(settings: PlaySettings): PlayResult {
   const means: number[] = [];
   let squares = 0;
   for (const seed of seeds) {
-    const graphs = sampleGraphSets(seed, count, 1).train;
+    const { graphs } = sampleGraphs(seed, count);
     const environment = new GraphEnvironment({
       graphs,
       seed,

@@ -41,24 +41,37 @@ const tableSize = states * actions;
  * drawn again. The paper has 600 of each, one per agent; the released code's seed is 666.
  */
 export function sampleGraphSets(seed: number, trainCount = 600, testCount = 600): GraphSets {
-  checkSeed(seed);
-  const test = emptyGraphs(testCount);
-  const train = emptyGraphs(trainCount);
-  const seen = new Set<string>();
-  let candidate = 0;
-  const table = new Int8Array(tableSize);
-  for (let i = 0; i < testCount; i++) {
-    do drawCandidate(table, seed, candidate++);
-    while (!mixes(table));
-    test.next.set(table, i * tableSize);
-    seen.add(table.join());
-  }
-  for (let i = 0; i < trainCount; i++) {
-    do drawCandidate(table, seed, candidate++);
-    while (!mixes(table) || seen.has(table.join()));
-    train.next.set(table, i * tableSize);
-  }
+  const { graphs: test, candidate } = sampleGraphs(seed, testCount);
+  const { graphs: train } = sampleGraphs(seed, trainCount, candidate, test);
   return { train, test };
+}
+
+/**
+ * Draws `count` graphs that pass the listing's test and equal none of `unlike`, beginning with the seed's
+ * candidate `candidate`; also returns the candidate to go on with.
+ */
+export function sampleGraphs(
+  seed: number,
+  count: number,
+  candidate = 0,
+  unlike?: Graphs,
+): { graphs: Graphs; candidate: number } {
+  checkSeed(seed);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new UsageError("graphs: the number of graphs must be a whole number above 0", { count });
+  }
+  const refused = new Set<string>();
+  for (let graph = 0; graph < (unlike?.count ?? 0); graph++) {
+    refused.add(unlike!.next.subarray(graph * tableSize, (graph + 1) * tableSize).join());
+  }
+  const next = new Int8Array(count * tableSize);
+  let following = candidate;
+  for (let graph = 0; graph < count; graph++) {
+    const table = next.subarray(graph * tableSize, (graph + 1) * tableSize);
+    do drawCandidate(table, seed, following++);
+    while (!mixes(table) || refused.has(table.join()));
+  }
+  return { graphs: { count, next }, candidate: following };
 }
 
 /** Throws unless `seed` is a whole number that fits in 32 bits, as the addressed draws need. */
@@ -66,13 +79,6 @@ export function checkSeed(seed: number): void {
   if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {
     throw new UsageError("graphs: the seed must be a whole number from 0 to 4294967295", { seed });
   }
-}
-
-function emptyGraphs(count: number): Graphs {
-  if (!Number.isInteger(count) || count < 1) {
-    throw new UsageError("graphs: the number of graphs must be a whole number above 0", { count });
-  }
-  return { count, next: new Int8Array(count * tableSize) };
 }
 
 /** One turn of the listing's loop, before its test: 10 of the 15 (state, action) pairs get an edge. */
