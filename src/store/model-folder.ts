@@ -1,0 +1,135 @@
+/**
+ * Model folders: what answering needs and nothing else.
+ *
+ *   config.json + model.safetensors, and if given vocab.json, README.md, manifest.json
+ *
+ * One path is one folder: a model folder, a checkpoint, or a run (its best checkpoint, else its last).
+ */
+import { access, readdir, rmdir } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { DataError, UsageError } from "../errors.ts";
+import { errorCode, type FileSystem, nodeFileSystem, StorageError, writeFolderAtomically } from "./atomic.ts";
+import { listCheckpoints, readPointer } from "./checkpoint.ts";
+import {
+  checkpointFiles,
+  type ExtraFiles,
+  encodeExtras,
+  encodeFinite,
+  type JsonObject,
+  readExtras,
+  readJson,
+  readTensors,
+} from "./contents.ts";
+import { formatJson } from "./json.ts";
+import { describeFiles, encodeManifest, manifestFile, openVerified } from "./manifest.ts";
+import type { Tensors } from "./safetensors.ts";
+
+/** A model as it was saved: what it is, its weights, and the files that came with it. */
+export interface LoadedModel {
+  /** Absolute path of the folder that was read; within a run, the checkpoint's. */
+  readonly path: string;
+  /** What the given path was. */
+  readonly kind: "run" | "checkpoint" | "model";
+  /** Updates made when it was saved, where that is known. */
+  readonly step: number | undefined;
+  readonly config: JsonObject;
+  readonly model: Tensors;
+  /** `vocab.json`, `README.md` and others, by name. */
+  readonly files: Readonly<Record<string, Uint8Array>>;
+}
+
+/** Reads a model from a run, checkpoint or model folder; of a run, the best checkpoint unless told. */
+export async function loadModelFolder(
+  path: string,
+  { which }: { readonly which?: "best" | "last" } = {},
+): Promise<LoadedModel> {
+  const given = resolve(path);
+  const chosen = (await isModel(given)) ? undefined : await chooseCheckpoint(given, which);
+  const folder = await openVerified(chosen ?? given);
+  return {
+    path: folder.path,
+    kind: chosen ? "run" : (folder.manifest?.kind ?? "model"),
+    step: folder.manifest?.step ?? undefined,
+    config: await readJson(folder, checkpointFiles.config),
+    model: await readTensors(folder, checkpointFiles.model),
+    files: await readExtras(folder),
+  };
+}
+
+/** What goes into a model folder. */
+export interface ModelContent {
+  readonly config: JsonObject;
+  readonly model: Tensors;
+  readonly step?: number;
+  readonly files?: ExtraFiles;
+  /** The disk; tests give a failing one. */
+  readonly fs?: FileSystem;
+}
+
+/** Writes a model folder, whole or not at all; the path must be free or an empty folder. */
+export async function saveModelFolder(path: string, content: ModelContent): Promise<string> {
+  const target = resolve(path);
+  const { config, model } = checkpointFiles;
+  const files = new Map([
+    [config, new TextEncoder().encode(formatJson(content.config, config))],
+    [model, encodeFinite(content.model, model)],
+    ...encodeExtras(content.files),
+  ]);
+  const manifest = describeFiles(files, { kind: "model", step: content.step ?? null, best: null });
+  files.set(manifestFile, encodeManifest(manifest));
+  await makeWay(target, content.fs ?? nodeFileSystem);
+  await writeFolderAtomically(target, files, content.fs);
+  return target;
+}
+
+async function makeWay(target: string, fs: FileSystem): Promise<void> {
+  try {
+    const present = await readdir(target);
+    if (present.length > 0) {
+      throw new UsageError(`${target}: the folder exists and is not empty`, {
+        hint: "choose another folder, or remove this one first",
+      });
+    }
+    await rmdir(target);
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    if (errorCode(error) === "ENOTDIR") throw new UsageError(`${target}: exists and is not a folder`);
+    if (errorCode(error) !== "ENOENT")
+      throw new StorageError(`cannot write to ${basename(target)}`, target, error);
+  }
+  await fs.mkdir(dirname(target), { recursive: true }).catch((error: unknown) => {
+    throw new StorageError(`cannot make ${basename(dirname(target))}`, dirname(target), error);
+  });
+}
+
+async function isModel(path: string): Promise<boolean> {
+  const names = [checkpointFiles.config, checkpointFiles.model, manifestFile];
+  const found = await Promise.all(names.map((name) => exists(join(path, name))));
+  return found.includes(true);
+}
+
+async function chooseCheckpoint(run: string, which: "best" | "last" | undefined): Promise<string> {
+  if (!(await exists(run))) {
+    throw new DataError(`${run}: no such folder`, {
+      hint: "give a model folder, a checkpoint folder or a run folder",
+    });
+  }
+  const best = which === "last" ? undefined : await readPointer(run, "best");
+  const last =
+    which === "best"
+      ? undefined
+      : ((await readPointer(run, "last")) ?? (await listCheckpoints(run)).at(-1)?.name);
+  const name = best ?? last;
+  if (name !== undefined) return join(run, name);
+  throw new DataError(`${run}: no model here`, {
+    looked: `for ${checkpointFiles.config} and ${checkpointFiles.model}; for the files best and last; for folders checkpoint-<step>`,
+    hint: "give a model folder, a checkpoint folder, or a run that has saved a checkpoint",
+  });
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

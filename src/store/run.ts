@@ -1,0 +1,322 @@
+/**
+ * A run folder while a process trains in it: the one place that writes there.
+ *
+ * `createRun` begins one, `resumeRun` takes one up again. Both hold the folder's lock until `close`. The order
+ * of writes is what makes a crash cheap: metrics reach the disk before the checkpoint that counts on them, and
+ * resumption takes back whatever is newer than the checkpoint it goes on from.
+ */
+import { readdir, rmdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { FwmError, UsageError } from "../errors.ts";
+import {
+  errorCode,
+  type FileSystem,
+  isTemporary,
+  nodeFileSystem,
+  removeLeftovers,
+  StorageError,
+  syncFolder,
+  writeFileAtomically,
+} from "./atomic.ts";
+import {
+  type Damage,
+  type LoadedCheckpoint,
+  listCheckpoints,
+  loadCheckpoint,
+  newestValid,
+  rewindCheckpoints,
+  type SavedCheckpoint,
+  type SaveOptions,
+  saveCheckpoint,
+} from "./checkpoint.ts";
+import { EventWriter, type HyperParameter, isEventFile } from "./events.ts";
+import { formatJson } from "./json.ts";
+import { acquireLock, lockFile, type RunLock, thisProcess } from "./lock.ts";
+import { type MetricRecord, MetricsWriter, metricsFile, truncateMetrics } from "./metrics.ts";
+import {
+  environmentDifferences,
+  newRecord,
+  type RunDescription,
+  type RunRecord,
+  type RunState,
+  readRun,
+  runFile,
+} from "./run-record.ts";
+
+/** How often, in milliseconds, `heartbeat` renews `run.json`. */
+export const heartbeatInterval = 15_000;
+
+/** Choices that are not part of a run's description. */
+export interface RunOptions {
+  /** How many of the newest checkpoints to keep besides the best; 2 unless told. */
+  readonly keepLast?: number;
+  /** The disk; tests give a failing one. */
+  readonly fs?: FileSystem;
+}
+
+/** Makes a run folder and its `run.json`, before the first step. A folder that holds anything is refused. */
+export async function createRun(
+  folder: string,
+  about: RunDescription,
+  options: RunOptions = {},
+): Promise<Run> {
+  const { fs = nodeFileSystem } = options;
+  const path = resolve(folder);
+  const made = await makeFolder(path, fs);
+  let lock: RunLock | undefined;
+  try {
+    await refuseOccupied(path);
+    lock = await acquireLock(path, fs);
+    await refuseOccupied(path);
+  } catch (error) {
+    await lock?.release();
+    throw error;
+  }
+  try {
+    await removeLeftovers(path, fs);
+    const run = new Run(path, newRecord(about, new Date().toISOString()), lock, options);
+    await run.update({});
+    run.recordHyperParameters();
+    return run;
+  } catch (error) {
+    // The folder was empty when we locked it, so all that is in it now is ours.
+    for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
+    if (made) await rmdir(path).catch(() => undefined);
+    throw error;
+  }
+}
+
+/** How to take a run up again. */
+export interface ResumeOptions extends RunOptions {
+  /** A checkpoint's name or path; the newest whole one unless told. Later checkpoints are removed. */
+  readonly from?: string;
+  /** First step the run will record, from the updates a checkpoint counts; the same number unless told. */
+  readonly firstStep?: (updates: number) => number;
+}
+
+/** A run that goes on. */
+export interface ResumedRun {
+  readonly run: Run;
+  /** What to go on from; undefined if the run was stopped before its first checkpoint: begin again. */
+  readonly checkpoint: LoadedCheckpoint | undefined;
+  /** Damaged checkpoints that were passed over. They have been removed. */
+  readonly skipped: readonly Damage[];
+  /** Differences of machine or engine that may break bit-exactness; to be shown as a warning. */
+  readonly differences: readonly string[];
+}
+
+/**
+ * Takes a run up again from a checkpoint. Whatever the folder holds beyond that checkpoint is taken back, so
+ * that what follows equals a run that never stopped.
+ */
+export async function resumeRun(
+  folder: string,
+  now: Pick<RunDescription, "command" | "packageVersion" | "gitCommit" | "environment">,
+  options: ResumeOptions = {},
+): Promise<ResumedRun> {
+  const { fs = nodeFileSystem, from, firstStep = (updates: number) => updates } = options;
+  const path = resolve(folder);
+  await readRun(path);
+  const lock = await acquireLock(path, fs);
+  try {
+    const record = await readRun(path);
+    await removeLeftovers(path, fs);
+    const { checkpoint, skipped } = await chooseCheckpoint(path, from);
+    const step = checkpoint?.step ?? 0;
+    const first = checkpoint ? firstStep(step) : 0;
+    await rewindCheckpoints(path, checkpoint, fs);
+    await truncateMetrics(join(path, metricsFile), first, fs);
+    const { command, packageVersion, gitCommit, environment } = now;
+    const entry = { at: new Date().toISOString(), step, command, packageVersion, gitCommit, environment };
+    const resumed = {
+      ...record,
+      state: "running" as const,
+      step,
+      note: null,
+      resumed: [...record.resumed, entry],
+    };
+    const run = new Run(path, resumed, lock, options);
+    await run.update({});
+    await run.restartEvents(first);
+    return { run, checkpoint, skipped, differences: environmentDifferences(record.environment, environment) };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
+
+/** A run folder that this process writes. Made by `createRun` and `resumeRun`. */
+export class Run {
+  /** Absolute path of the folder. */
+  readonly folder: string;
+  readonly #lock: RunLock;
+  readonly #fs: FileSystem;
+  readonly #keepLast: number;
+  #firstStep = 0;
+  readonly #metrics: MetricsWriter;
+  readonly #events = new Map<string, EventWriter>();
+  #record: RunRecord;
+  #lastBeat = 0;
+  #closed = false;
+
+  /** For `createRun` and `resumeRun`, which see to the lock and to what the folder already holds. */
+  constructor(folder: string, record: RunRecord, lock: RunLock, options: RunOptions) {
+    this.folder = folder;
+    this.#record = { ...record, process: thisProcess() };
+    this.#lock = lock;
+    this.#fs = options.fs ?? nodeFileSystem;
+    this.#keepLast = options.keepLast ?? 2;
+    this.#metrics = new MetricsWriter(join(folder, metricsFile));
+  }
+
+  /** The present content of `run.json`. */
+  get record(): RunRecord {
+    return this.#record;
+  }
+
+  /**
+   * Records values at a step: a line of `metrics.jsonl`, and points in the split's TensorBoard folder under
+   * the tags `<name>/<split>`.
+   */
+  log(record: MetricRecord): void {
+    this.#metrics.write(record);
+    const tags = Object.entries({ ...record.values, ...record.times });
+    const points = Object.fromEntries(tags.map(([name, value]) => [`${name}/${record.split}`, value]));
+    this.#eventsOf(record.split).scalars(record.step, points);
+  }
+
+  /** Saves a checkpoint, after everything logged so far is on the disk. */
+  async save(checkpoint: Omit<SaveOptions, "keepLast" | "fs">): Promise<SavedCheckpoint> {
+    this.sync();
+    const saved = await saveCheckpoint(this.folder, {
+      ...checkpoint,
+      keepLast: this.#keepLast,
+      fs: this.#fs,
+    });
+    await this.update({ step: checkpoint.step });
+    return saved;
+  }
+
+  /** Forces everything logged so far to the disk. */
+  sync(): void {
+    this.#metrics.sync();
+    for (const events of this.#events.values()) events.sync();
+  }
+
+  /** Changes `run.json`: the step reached, numbers for lists, the state. */
+  async update(change: Partial<Pick<RunRecord, "step" | "summary" | "state" | "note">>): Promise<void> {
+    await this.#lock.touch();
+    this.#record = { ...this.#record, ...change, updated: new Date().toISOString() };
+    this.#lastBeat = Date.now();
+    await writeFileAtomically(join(this.folder, runFile), formatJson(this.#record, runFile), this.#fs);
+  }
+
+  /** Says that the run lives; call it at every step, it writes only now and then. */
+  async heartbeat(step: number): Promise<void> {
+    if (Date.now() - this.#lastBeat >= heartbeatInterval) await this.update({ step });
+  }
+
+  /** Ends the run: the state is on the disk, the files are closed, the lock is free. */
+  async close(state: Exclude<RunState, "running">, note?: string): Promise<void> {
+    if (this.#closed) throw new FwmError("internal: the run is closed already");
+    this.#closed = true;
+    try {
+      this.#metrics.close();
+      for (const events of this.#events.values()) events.close();
+      this.#record = { ...this.#record, process: null };
+      await this.update({ state, note: note ?? null });
+    } finally {
+      await this.#lock.release();
+    }
+  }
+
+  /** Writes the run's settings, flattened, where TensorBoard's HParams table finds them. */
+  recordHyperParameters(): void {
+    const values: Record<string, HyperParameter> = {
+      experiment: this.#record.experiment,
+      seed: this.#record.seed,
+    };
+    flatten(this.#record.settings, "", values);
+    const events = new EventWriter(this.folder);
+    try {
+      events.hyperParameters(values);
+    } finally {
+      events.close();
+    }
+  }
+
+  /** Voids the TensorBoard points at or after a step, of every split that has any. */
+  async restartEvents(firstStep: number): Promise<void> {
+    this.#firstStep = firstStep;
+    for (const { name, path } of await subfolders(this.folder)) {
+      if ((await readdir(path)).some(isEventFile)) this.#eventsOf(name);
+    }
+  }
+
+  #eventsOf(split: string): EventWriter {
+    let events = this.#events.get(split);
+    if (!events) {
+      if (!/^[a-z][a-z0-9-]*$/i.test(split)) {
+        throw new FwmError(`internal: ${JSON.stringify(split)} cannot be the name of a split`);
+      }
+      events = new EventWriter(join(this.folder, split), { firstStep: this.#firstStep });
+      this.#events.set(split, events);
+    }
+    return events;
+  }
+}
+
+async function chooseCheckpoint(
+  path: string,
+  from: string | undefined,
+): Promise<{ checkpoint: LoadedCheckpoint | undefined; skipped: readonly Damage[] }> {
+  if (from === undefined) return (await newestValid(path)) ?? { checkpoint: undefined, skipped: [] };
+  const checkpoint = await loadCheckpoint(path, { which: from });
+  const own = await listCheckpoints(path);
+  if (!own.some((entry) => entry.path === checkpoint.path)) {
+    throw new UsageError(`${checkpoint.path}: not a checkpoint of this run`, {
+      run: path,
+      checkpoints: own.map(({ name }) => name),
+    });
+  }
+  return { checkpoint, skipped: [] };
+}
+
+async function subfolders(path: string): Promise<{ name: string; path: string }[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => ({ name, path: join(path, name) }));
+}
+
+async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
+  try {
+    const made = await fs.mkdir(path, { recursive: true });
+    if (made !== undefined) await syncFolder(dirname(path), fs);
+    return made !== undefined;
+  } catch (error) {
+    if (errorCode(error) === "EEXIST" || errorCode(error) === "ENOTDIR") {
+      throw new UsageError(`${path}: exists and is not a folder`, { hint: "choose another --out" });
+    }
+    throw new StorageError("cannot make the run folder", path, error);
+  }
+}
+
+/** A lock or temporaries alone are what a crash before `run.json` leaves: the folder counts as empty. */
+async function refuseOccupied(path: string): Promise<void> {
+  const names = (await readdir(path)).filter((name) => name !== lockFile && !isTemporary(name));
+  if (names.length === 0) return;
+  const isRun = names.includes(runFile);
+  throw new UsageError(`${path}: the folder exists and is not empty`, {
+    found: names.slice(0, 5),
+    hint: isRun ? "go on with that run with --resume, or choose another --out" : "choose another --out",
+  });
+}
+
+/** Settings as one level of names: { a: { b: 1 } } becomes { "a.b": 1 }. */
+function flatten(value: unknown, name: string, into: Record<string, HyperParameter>): void {
+  if (typeof value === "number" || typeof value === "string" || typeof value === "boolean")
+    into[name] = value;
+  else if (Array.isArray(value)) into[name] = JSON.stringify(value);
+  else if (typeof value === "object" && value !== null) {
+    for (const [key, member] of Object.entries(value)) flatten(member, name ? `${name}.${key}` : key, into);
+  }
+}
