@@ -1,0 +1,197 @@
+/**
+ * Passes that make a graph smaller without changing what it computes: dead loop outputs are dropped, neutral
+ * operations removed, transposes folded into products, equal subexpressions and constants shared.
+ */
+import { broadcastShapes } from "../graph/broadcast.ts";
+import type { GraphFunction } from "../graph/op.ts";
+import { neg, sub } from "../graph/ops/elementwise.ts";
+import { type MatmulAttrs, matmul } from "../graph/ops/matmul.ts";
+import { remakeScan, type ScanAttrs, scanAttrs } from "../graph/ops/scan.ts";
+import { lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
+import { constantValue } from "../graph/ops/source.ts";
+import { remake, rewrite } from "../graph/rewrite.ts";
+import { type Node, type Shape, sameShape, type Tensor, topological } from "../graph/tensor.ts";
+
+/** The outputs of an equivalent, smaller graph. */
+export function simplify(outputs: readonly Tensor[]): Tensor[] {
+  return shareEqual(pruneLoops(shareEqual(pruneLoops(outputs))));
+}
+
+/** One sweep of local rules and common subexpressions, bodies of loops first. */
+function shareEqual(outputs: readonly Tensor[]): Tensor[] {
+  const known = new Map<string, readonly Tensor[]>();
+  return rewrite(outputs, new Map(), (node, inputs) => {
+    const simpler = localRule(node, inputs);
+    if (simpler) return [simpler];
+    const scan = scanAttrs(node);
+    if (scan) {
+      const body = { params: scan.body.params, results: shareEqual(scan.body.results) };
+      return remakeScan(node, inputs, { ...scan, body }, [...node.outputs.keys()]);
+    }
+    const key = keyOf(node, inputs);
+    const before = known.get(key);
+    if (before) return before;
+    const made = inputs.some((input, i) => input !== node.inputs[i]) ? remake(node, inputs) : node.outputs;
+    known.set(key, made);
+    return made;
+  });
+}
+
+const dataIds = new WeakMap<object, number>();
+let dataCount = 0;
+
+function keyOf(node: Node, inputs: readonly Tensor[]): string {
+  const names = inputs.map((input) => `${input.node.id}.${input.index}`).join(",");
+  if (node.inputs.length === 0 && node.op.name !== "constant") return `${node.op.name}#${node.id}`;
+  const constant = node.op.name === "constant" ? constantValue(node.outputs[0]!) : undefined;
+  if (constant) {
+    const type = `${constant.dtype}[${constant.shape.join(",")}]`;
+    if (constant.data.length <= 4096) return `constant ${type} ${Array.from(constant.data).join(",")}`;
+    const data = constant.data as object;
+    if (!dataIds.has(data)) dataIds.set(data, dataCount++);
+    return `constant ${type} @${dataIds.get(data)}`;
+  }
+  return `${node.op.name}(${names}) ${JSON.stringify(node.attrs)}`;
+}
+
+/** Whether a tensor is a constant whose every element is `value`. */
+function isAll(tensor: Tensor, value: number): boolean {
+  const constant = constantValue(tensor);
+  return (
+    constant !== undefined && constant.data.length > 0 && Array.from(constant.data).every((x) => x === value)
+  );
+}
+
+const broadcasting = new Set(["add", "sub", "mul", "div", "min", "max"]);
+
+/** A simpler tensor equal to the node's single output, or undefined. */
+function localRule(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
+  const [output] = node.outputs as [Tensor];
+  const [a, b] = inputs as [Tensor, Tensor];
+  const keepsShape = (x: Tensor): boolean => sameShape(x.shape, output.shape);
+  switch (node.op.name) {
+    case "add":
+      if (isAll(b, 0) && keepsShape(a)) return a;
+      if (isAll(a, 0) && keepsShape(b)) return b;
+      if (b.node.op.name === "neg") return sub(a, b.node.inputs[0]!);
+      break;
+    case "sub":
+      if (isAll(b, 0) && keepsShape(a)) return a;
+      break;
+    case "mul":
+      if (isAll(b, 1) && keepsShape(a)) return a;
+      if (isAll(a, 1) && keepsShape(b)) return b;
+      if (isAll(b, -1) && keepsShape(a)) return neg(a);
+      break;
+    case "div":
+      if (isAll(b, 1) && keepsShape(a)) return a;
+      break;
+    case "neg":
+      if (a.node.op.name === "neg") return a.node.inputs[0]!;
+      break;
+    case "stopGradient":
+      return a;
+    case "sum":
+      if (keepsShape(a)) return a;
+      break;
+    case "reshape":
+      if (keepsShape(a)) return a;
+      if (a.node.op.name === "reshape") return reshape(a.node.inputs[0]!, node.attrs as Shape);
+      break;
+    case "transpose":
+      if (a.node.op.name === "transpose") {
+        const inner = a.node.attrs as readonly number[];
+        return transpose(
+          a.node.inputs[0]!,
+          (node.attrs as readonly number[]).map((axis) => inner[axis]!),
+        );
+      }
+      break;
+    case "concat":
+      return rejoined(node, inputs);
+    case "matmul":
+      return foldTranspose(node.attrs as MatmulAttrs, a, b);
+    default:
+  }
+  return broadcasting.has(node.op.name) ? withoutExpand(node, inputs) : undefined;
+}
+
+/** All parts of a split, in order, put together again. */
+function rejoined(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
+  const source = inputs[0]!.node;
+  const whole =
+    source.op.name === "split" &&
+    (source.attrs as { axis: number }).axis === node.attrs &&
+    inputs.length === source.outputs.length &&
+    inputs.every((input, i) => input === source.outputs[i]);
+  return whole ? source.inputs[0] : undefined;
+}
+
+/** A product takes a transposed operand as it is stored. */
+function foldTranspose(attrs: MatmulAttrs, a: Tensor, b: Tensor): Tensor | undefined {
+  const exchanged = (x: Tensor): boolean =>
+    x.node.op.name === "transpose" && sameShape(x.node.attrs as Shape, lastTwoExchanged(x.rank));
+  if (exchanged(a)) return matmul(a.node.inputs[0]!, b, { ...attrs, transA: !attrs.transA });
+  if (exchanged(b)) return matmul(a, b.node.inputs[0]!, { ...attrs, transB: !attrs.transB });
+  return undefined;
+}
+
+/** Element-wise ops broadcast by themselves: an operand need not be expanded first. */
+function withoutExpand(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
+  const bare = inputs.map((input) => (input.node.op.name === "expand" ? input.node.inputs[0]! : input));
+  for (const choice of [bare, [bare[0]!, inputs[1]!], [inputs[0]!, bare[1]!]]) {
+    const changed = choice.some((x, i) => x !== inputs[i]);
+    const shape = broadcastShapes(node.op.name, choice[0]!.shape, choice[1]!.shape, choice);
+    if (changed && sameShape(shape, node.outputs[0]!.shape)) return remake(node, choice)[0];
+  }
+  return undefined;
+}
+
+/** Loops without the outputs nobody uses, and without the state and inputs only those needed. */
+function pruneLoops(outputs: readonly Tensor[]): Tensor[] {
+  const used = new Set<Tensor>(outputs);
+  for (const node of topological(outputs)) for (const input of node.inputs) used.add(input);
+  return rewrite(outputs, new Map(), (node, inputs) => {
+    const attrs = scanAttrs(node);
+    return attrs ? pruneLoop(node, attrs, inputs, used) : undefined;
+  });
+}
+
+function pruneLoop(
+  node: Node,
+  attrs: ScanAttrs,
+  inputs: readonly Tensor[],
+  used: ReadonlySet<Tensor>,
+): readonly Tensor[] {
+  const { body, carries, xs } = attrs;
+  // A carry lives if its last value is used, or if a living result depends on it.
+  const alive = new Set([...node.outputs.keys()].filter((i) => used.has(node.outputs[i]!)));
+  for (let before = -1; before !== alive.size; ) {
+    before = alive.size;
+    const nodes = new Set(topological([...alive].map((i) => body.results[i]!)));
+    for (let i = 0; i < carries; i++) if (nodes.has(body.params[i]!.node)) alive.add(i);
+  }
+  const results = [...alive].sort((i, j) => i - j);
+  const nodes = new Set(topological(results.map((i) => body.results[i]!)));
+  const keepsParam = body.params.map((p, i) => (i < carries ? alive.has(i) : nodes.has(p.node)));
+  // A loop of ONNX needs at least one x or carry to know its length; ours always has what it had.
+  const firstX = carries;
+  if (xs > 0 && !keepsParam.slice(carries, carries + xs).some(Boolean)) keepsParam[firstX] = true;
+  const pruned: GraphFunction = {
+    params: body.params.filter((_, i) => keepsParam[i]),
+    results: pruneLoops(results.map((i) => body.results[i]!)),
+  };
+  const count = (from: number, to: number): number => keepsParam.slice(from, to).filter(Boolean).length;
+  const next: ScanAttrs = {
+    ...attrs,
+    body: pruned,
+    carries: count(0, carries),
+    xs: count(carries, carries + xs),
+  };
+  return remakeScan(
+    node,
+    inputs.filter((_, i) => keepsParam[i]),
+    next,
+    results,
+  );
+}

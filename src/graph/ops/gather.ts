@@ -1,0 +1,89 @@
+/** Rows picked by index, and their gradient: rows added up by index. */
+import { defineOp, needFloat, typeError } from "../op.ts";
+import { sizeOf, type Tensor } from "../tensor.ts";
+import { cast, equal } from "./compare.ts";
+import { unsqueeze } from "./shape.ts";
+import { iota } from "./source.ts";
+
+/**
+ * y[...] = table[ids[...]]
+ *
+ *   table [V, ...]   ids i32 [...]   →   y [ids..., ...]
+ */
+const gatherOp = defineOp<null>("gatherRows", {
+  infer(inputs) {
+    const [table, ids] = inputs;
+    if (ids!.dtype !== "i32" || table!.shape.length < 1) {
+      throw typeError("gatherRows", "needs a table and i32 ids", inputs, "use cast(ids, 'i32')");
+    }
+    return { shape: [...ids!.shape, ...table!.shape.slice(1)], dtype: table!.dtype };
+  },
+  evaluate({ inputs: [table, ids], types }) {
+    const width = sizeOf(table!.shape.slice(1));
+    const out = new Float64Array(sizeOf(types[0]!.shape));
+    ids!.data.forEach((id, i) => {
+      out.set(table!.data.subarray(id * width, (id + 1) * width), i * width);
+    });
+    return out;
+  },
+  grad: ({ inputs: [table, ids], dy }) => [scatterAddRows(ids!, dy, table!.shape[0]!), undefined],
+  onnx: ({ inputs, emit }) => emit("Gather", inputs, { axis: 0 }),
+  samples: [
+    { inputs: [[5], { shape: [3], below: 5 }] },
+    { inputs: [[3, 5], { shape: [2], below: 3 }] },
+    { inputs: [[7, 3], { shape: [2, 5], below: 7 }] },
+    { inputs: [[1, 3], { shape: [2], below: 1 }] },
+  ],
+});
+
+/** Rows of a table by index: embeddings, or chosen positions of a sequence. */
+export function gatherRows(table: Tensor, ids: Tensor): Tensor {
+  return gatherOp.apply([table, ids], null)[0]!;
+}
+
+/**
+ * y[r] = sum of the updates whose id is r; rows nobody names are 0.
+ *
+ *   ids i32 [...]   updates [ids..., ...]   →   y [rows, ...]
+ */
+const scatterOp = defineOp<{ readonly rows: number }>("scatterAddRows", {
+  infer(inputs, { rows }) {
+    const [ids, updates] = inputs;
+    needFloat("scatterAddRows", [updates!]);
+    const fits = ids!.dtype === "i32" && ids!.shape.every((size, i) => size === updates!.shape[i]);
+    if (!fits) throw typeError("scatterAddRows", "needs i32 ids [...] and updates [ids..., ...]", inputs);
+    return { shape: [rows, ...updates!.shape.slice(ids!.shape.length)], dtype: "f32" };
+  },
+  evaluate({ inputs: [ids, updates], types }) {
+    const out = new Float64Array(sizeOf(types[0]!.shape));
+    const width = out.length / types[0]!.shape[0]!;
+    ids!.data.forEach((id, i) => {
+      for (let j = 0; j < width; j++) out[id * width + j]! += updates!.data[i * width + j]!;
+    });
+    return out;
+  },
+  grad: ({ inputs: [ids], dy }) => [undefined, gatherRows(dy, ids!)],
+  onnx({ inputs: [ids, updates], inputTypes, types, emit, constant }) {
+    const list = (values: readonly number[]): string => constant(values, [values.length], "i64");
+    const count = sizeOf(inputTypes[0]!.shape);
+    const shape = types[0]!.shape;
+    const index = emit("Cast", [emit("Reshape", [ids!, list([count, 1])])], { to: 7 });
+    const rows = emit("Reshape", [updates!, list([count, ...shape.slice(1)])]);
+    return emit("ScatterND", [emit("ConstantOfShape", [list(shape)]), index, rows], { reduction: "add" });
+  },
+  samples: [
+    { inputs: [{ shape: [3], below: 2 }, [3, 5]], attrs: (size) => ({ rows: size(2) + 1 }) },
+    { inputs: [{ shape: [2, 3], below: 2 }, [2, 3, 5]], attrs: (size) => ({ rows: size(2) }) },
+    { inputs: [{ shape: [7], below: 1 }, [7]], attrs: { rows: 2 } },
+  ],
+});
+
+/** Adds rows up by index. */
+export function scatterAddRows(ids: Tensor, updates: Tensor, rows: number): Tensor {
+  return scatterOp.apply([ids, updates], { rows })[0]!;
+}
+
+/** 1 where the class is, 0 elsewhere: classes i32 [...] → [..., size]. */
+export function oneHot(classes: Tensor, size: number): Tensor {
+  return cast(equal(unsqueeze(classes, -1), iota(size)), "f32");
+}

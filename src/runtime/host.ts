@@ -1,0 +1,52 @@
+/** Tensors with values, as they pass between JavaScript and a runtime. */
+import { ShapeError } from "../errors.ts";
+import { type DType, type Shape, showType, sizeOf, type TensorType } from "../graph/tensor.ts";
+
+/** The array type of each dtype. */
+export type HostData = Float32Array | Int32Array | BigInt64Array | Uint8Array;
+
+/** A tensor in JavaScript's memory. */
+export interface HostTensor extends TensorType {
+  readonly data: HostData;
+}
+
+/** What may be given for a tensor: an array of its size, or a number for a scalar. */
+export type HostValue = ArrayLike<number> | BigInt64Array | number;
+
+/** Storage for a shape, filled with zeros. */
+export function allocate(shape: Shape, dtype: DType): HostTensor {
+  const size = sizeOf(shape);
+  switch (dtype) {
+    case "f32":
+      return { shape, dtype, data: new Float32Array(size) };
+    case "i32":
+      return { shape, dtype, data: new Int32Array(size) };
+    case "i64":
+      return { shape, dtype, data: new BigInt64Array(size) };
+    case "bool":
+      return { shape, dtype, data: new Uint8Array(size) };
+  }
+}
+
+const arrayTypes = { f32: Float32Array, i32: Int32Array, i64: BigInt64Array, bool: Uint8Array } as const;
+
+/** A value as a tensor of the given type: without a copy when the array already has the right type. */
+export function toHost(name: string, value: HostValue, type: TensorType): HostTensor {
+  const { shape, dtype } = type;
+  const array = typeof value === "number" ? [value] : value;
+  if (array.length !== sizeOf(shape)) {
+    throw new ShapeError(`${name}: ${array.length} values given, ${sizeOf(shape)} needed`, {
+      expected: showType(type),
+    });
+  }
+  if (array instanceof arrayTypes[dtype]) return { shape, dtype, data: array };
+  if (ArrayBuffer.isView(array) && !(array instanceof Float64Array)) {
+    throw new ShapeError(`${name}: ${array.constructor.name} given for ${showType(type)}`, {
+      hint: `use ${arrayTypes[dtype].name}`,
+    });
+  }
+  const host = allocate(shape, dtype);
+  if (host.data instanceof BigInt64Array) host.data.set(Array.from(array as ArrayLike<number>, BigInt));
+  else host.data.set(array as ArrayLike<number>);
+  return host;
+}

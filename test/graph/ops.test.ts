@@ -1,0 +1,93 @@
+/** Every op in the table: ONNX Runtime against the oracle, gradient against finite differences. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { gradients } from "../../src/compile/grad.ts";
+import { constant, type Op, opTable, type Sample, type Tensor } from "../../src/graph/index.ts";
+import type { Value } from "../../src/graph/op.ts";
+import { Node } from "../../src/graph/tensor.ts";
+import { interpret } from "../../src/runtime/oracle.ts";
+import {
+  centralDifferences,
+  drawOperand,
+  expectClose,
+  inputsFor,
+  normals,
+  renamed,
+  runOrt,
+  weightedSum,
+} from "../support/check.ts";
+
+// Sources have no inputs to check at; stopGradient's point is that its gradient is not the true one; scan has
+// tests of its own (scan.test.ts).
+const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "scan"]);
+
+function applied(op: Op, sample: Sample<unknown>, size: (name: number) => number, seed: number) {
+  const { inputs: specs, attrs } = renamed(sample, size);
+  const operands = specs.map((spec, i) => drawOperand(spec, seed * 31 + i));
+  const inputs = inputsFor(operands.map(({ type }) => type));
+  const types = op.infer(inputs, attrs);
+  const outputs = new Node(op, inputs, attrs, Array.isArray(types) ? types : [types]).outputs;
+  const values = new Map<Tensor, Value>(inputs.map((input, i) => [input, operands[i]!.value]));
+  return { inputs, outputs, values };
+}
+
+async function checkValue(
+  op: Op,
+  sample: Sample<unknown>,
+  size: (name: number) => number,
+  seed = 1,
+): Promise<void> {
+  const { outputs, values } = applied(op, sample, size, seed);
+  const want = interpret(outputs, values);
+  const got = await runOrt(outputs, values);
+  // float32 carries 7 digits; sums over a few dozen terms lose one more.
+  want.forEach(({ data }, i) => {
+    expectClose(got[i]!, data, { rtol: 2e-5, atol: 2e-6, label: `${op.name} output ${i}` });
+  });
+}
+
+function checkGradient(op: Op, sample: Sample<unknown>, size: (name: number) => number, seed = 1): void {
+  const { inputs, outputs, values } = applied(op, sample, size, seed);
+  const floats = inputs.filter(({ dtype }) => dtype === "f32");
+  const coefficients = outputs.map(({ shape }, i) => normals(shape, 100 + i).data);
+  const seeds = outputs.map(({ shape }, i) => constant(coefficients[i]!, shape));
+  const grads = gradients(outputs, seeds, floats);
+  floats.forEach((input, i) => {
+    const want = centralDifferences(
+      (data) => weightedSum(outputs, coefficients, new Map(values).set(input, { shape: input.shape, data })),
+      values.get(input)!.data,
+    );
+    const got = grads[i] ? interpret([grads[i]!], values)[0]!.data : new Float64Array(want.length);
+    // float64: rounding 1e-16 / step 1e-5 and truncation step² both lie near 1e-10.
+    expectClose(got, want, { rtol: 1e-6, atol: 1e-7, label: `${op.name} gradient of input ${i}` });
+  });
+}
+
+for (const op of opTable.values()) {
+  if (elsewhere.has(op.name)) continue;
+  describe(op.name, () => {
+    test("has samples, odd sizes among them", () => {
+      expect(op.samples.length).toBeGreaterThan(0);
+    });
+    op.samples.forEach((sample, i) => {
+      const shapes = JSON.stringify(sample.inputs);
+      test(`value at sample ${i} ${shapes}`, () => checkValue(op, sample, (n) => n));
+      if (typeof op.grad === "function") {
+        test(`gradient at sample ${i} ${shapes}`, () => checkGradient(op, sample, (n) => n));
+      }
+    });
+    test("value and gradient at random shapes", async () => {
+      const sizes = fc.array(fc.constantFrom(1, 3, 7, 2, 5, 4), { minLength: 8, maxLength: 8 });
+      await fc.assert(
+        fc.asyncProperty(fc.nat(op.samples.length - 1), sizes, fc.nat(1000), async (which, drawn, seed) => {
+          // Part of a split or slice needs two elements; sums and norms need no more than one.
+          const least = ["split", "slice", "layerNorm"].includes(op.name) ? 2 : 1;
+          const size = (name: number): number => Math.max(least, drawn[name % drawn.length]!);
+          await checkValue(op, op.samples[which]!, size, seed);
+          if (typeof op.grad === "function") checkGradient(op, op.samples[which]!, size, seed);
+        }),
+        { numRuns: 8, seed: 7 },
+      );
+    });
+  });
+}
