@@ -5,7 +5,7 @@
  * of writes is what makes a crash cheap: metrics reach the disk before the checkpoint that counts on them, and
  * resumption takes back whatever is newer than the checkpoint it goes on from.
  */
-import { readdir, rmdir } from "node:fs/promises";
+import { readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { FwmError, UsageError } from "../errors.ts";
 import {
@@ -70,6 +70,7 @@ export async function createRun(
     await refuseOccupied(path);
   } catch (error) {
     await lock?.release();
+    if (made) await rmdir(path).catch(() => undefined);
     throw error;
   }
   try {
