@@ -69,12 +69,12 @@ export function renamed<A>(
   size: (name: number) => number,
 ): { inputs: readonly SampleInput[]; attrs: A } {
   const shape = (old: Shape): Shape => old.map((n) => (n <= 1 ? n : size(n)));
-  const inputs = sample.inputs.map(
-    (spec): SampleInput =>
-      Array.isArray(spec)
-        ? shape(spec as Shape)
-        : { ...(spec as { shape: Shape; below: number }), shape: shape((spec as { shape: Shape }).shape) },
-  );
+  const inputs = sample.inputs.map((spec): SampleInput => {
+    if (Array.isArray(spec)) return shape(spec as Shape);
+    const named = spec as Exclude<SampleInput, Shape>;
+    const bound = "below" in named ? { below: named.below <= 1 ? named.below : size(named.below) } : {};
+    return { ...named, ...bound, shape: shape(named.shape) };
+  });
   const attrs =
     typeof sample.attrs === "function"
       ? (sample.attrs as (s: typeof size) => A)(size)
