@@ -90,7 +90,9 @@ export class EventWriter {
   }
 
   #write(what: Uint8Array, step: number): void {
-    this.#file.append(encodeRecord(join8(doubleField(1, this.#now()), varintField(2, step), what)));
+    // Protocol buffers leave zeros out.
+    const at = step === 0 ? new Uint8Array() : varintField(2, step);
+    this.#file.append(encodeRecord(join8(doubleField(1, this.#now()), at, what)));
   }
 }
 
