@@ -1,0 +1,19 @@
+/**
+ * Every command of `fwm`, in the order of the help. A new command is one file and one line here; what is slow
+ * to load it imports inside `run`.
+ */
+import type { CommandEntry } from "./command.ts";
+import { dataCommands } from "./data.ts";
+import type { Program } from "./program.ts";
+import { packageVersion } from "./version.ts";
+
+const commands: readonly CommandEntry[] = [dataCommands];
+
+/** The whole program. */
+export const fwm: Program = {
+  name: "fwm",
+  summary:
+    "Fast Weight Memory: train, watch, question and deploy a memory that learns associative inference.",
+  version: packageVersion(),
+  commands,
+};

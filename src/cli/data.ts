@@ -1,0 +1,215 @@
+/**
+ * `fwm data`: prepare catbAbI, count it, and let the symbolic reader solve bAbI files.
+ */
+import { join } from "node:path";
+import {
+  allTasks,
+  formatTasks,
+  parseTasks,
+  type SplitName,
+  splitNames,
+  type Variant,
+} from "../data/catbabi.ts";
+import { command, group } from "./command.ts";
+import type { Output } from "./output.ts";
+import { flag, folder, oneOf, text, value } from "./params.ts";
+import { table, thousands } from "./table.ts";
+
+const variants = ["10k", "1k"] as const satisfies readonly Variant[];
+const variant = oneOf(variants, { default: "10k", help: "questions per task" });
+const tasks = value(
+  { placeholder: "tasks", default: allTasks, help: "only these tasks: 1,2,15-17" },
+  parseTasks,
+);
+
+const prepareCommand = command({
+  name: "prepare",
+  summary: "Turn bAbI's task files into catbAbI streams, ready to train on.",
+  details:
+    "Without --from the official archive is downloaded and checked. The result goes to --out, or to " +
+    "catbabi-<variant> under $FWM_DATA (default ~/.cache/fwm/data). See docs/data.md.",
+  examples: [
+    { line: "fwm data prepare catbabi", trial: "fwm data prepare catbabi --from $BABI --allow-missing" },
+    {
+      line: "fwm data prepare catbabi --from babi-en-valid-10k.tar.gz --fill-missing generated",
+      trial: "fwm data prepare catbabi --variant 1k --from $BABI --allow-missing --tasks 1",
+    },
+    {
+      line: "fwm data prepare catbabi --variant 1k --tasks 1,2,15-17 --out catbabi-small",
+      trial:
+        "fwm data prepare catbabi --variant 1k --tasks 1,15 --from $BABI --allow-missing --out $EMPTY/small",
+    },
+  ],
+  args: { dataset: oneOf(["catbabi"]) },
+  options: {
+    variant,
+    from: text({ placeholder: "folder or .tar.gz", help: "a local copy instead of a download" }),
+    tasks,
+    keepLastStory: flag({ help: "keep the last story of each file, which the paper's counts leave out" }),
+    allowMissing: flag({ help: "go on when task files are missing or partial" }),
+    out: folder({ help: "the folder to write; one with prepared data is replaced" }),
+  },
+  run: async ({ options, out, env, signal }) => {
+    const { dataRoot, prepareCatbabi, preparedName } = await import("../data/sources/prepare.ts");
+    const { headerName, writePrepared } = await import("../data/sources/prepared.ts");
+    const { checkReplaceable } = await import("../data/sources/atomic.ts");
+    const root = dataRoot(env);
+    const path = options.out ?? join(root, preparedName(options));
+    await checkReplaceable(path, headerName);
+    const download = downloadDisplay(out);
+    const { provenance, splits } = await prepareCatbabi({
+      ...options,
+      downloads: join(root, "downloads"),
+      signal,
+      onNote: (text) => out.note(text),
+      onDownload: download.update,
+    }).finally(download.stop);
+    const header = await writePrepared(path, provenance, splits);
+    warnAbout(header, out);
+    out.result({ path, ...header }, () => {
+      const rows = splitNames.map((name) => {
+        const { stories, questions, tokens } = header.splits[name];
+        return [name, stories, questions, tokens];
+      });
+      return `${table([["split", "stories", "questions", "tokens"], ...rows])}written to ${path}`;
+    });
+  },
+});
+
+const statsCommand = command({
+  name: "stats",
+  summary: "Count the stories, questions and tokens of prepared catbAbI beside the paper's table.",
+  examples: ["fwm data stats catbabi", "fwm data stats catbabi --json"],
+  args: { dataset: oneOf(["catbabi"]) },
+  options: {
+    variant,
+    data: folder({ help: "the prepared folder, if it is not in its usual place" }),
+  },
+  run: async ({ options, out, env }) => {
+    const { dataRoot, preparedName } = await import("../data/sources/prepare.ts");
+    const { loadPrepared } = await import("../data/sources/prepared.ts");
+    const { catbabiStatistics } = await import("../data/sources/statistics.ts");
+    const usual = { variant: options.variant, tasks: allTasks, keepLastStory: false };
+    const path = options.data ?? join(dataRoot(env), preparedName(usual));
+    const statistics = catbabiStatistics(await loadPrepared(path));
+    warnAbout(statistics, out);
+    out.result({ path, ...statistics }, () => {
+      const { splits, vocabulary } = statistics;
+      const totals = splitNames.map((name) => {
+        const { stories, questions, tokens, paper } = splits[name];
+        const beside = paper ? [paper.stories, paper.questions, paper.tokens] : ["-", "-", "-"];
+        return [name, stories, questions, tokens, ...beside];
+      });
+      const perTask = statistics.tasks.map((task) => [
+        `task ${task}`,
+        ...splitNames.flatMap((name) => {
+          const { stories = 0, questions = 0, tokens = 0 } = splits[name].perTask[task] ?? {};
+          return [`${thousands(stories)} / ${thousands(questions)}`, tokens];
+        }),
+      ]);
+      return [
+        `catbAbI ${statistics.variant}, tasks ${formatTasks(statistics.tasks)}, vocabulary ${vocabulary}`,
+        "",
+        table([
+          ["split", "stories", "questions", "tokens", "paper: stories", "questions", "tokens"],
+          ...totals,
+        ]),
+        table([["stories / questions", ...splitNames.flatMap((name) => [name, "tokens"])], ...perTask]),
+      ].join("\n");
+    });
+  },
+});
+
+const solveCommand = command({
+  name: "solve",
+  summary: "Let the symbolic reader answer every question of bAbI files, and compare.",
+  examples: [
+    { line: "fwm data solve babi-v1.2/en-valid-10k", trial: "fwm data solve $BABI/en-valid-10k" },
+    {
+      line: "fwm data solve babi-en-valid-10k.tar.gz --split test --json",
+      trial: "fwm data solve $BABI/en-valid-10k --split test --json",
+    },
+  ],
+  args: { folder: folder({ help: "folder with qa1_test.txt …, or a .tar.gz archive" }) },
+  options: { variant, split: oneOf(splitNames, { help: "default: valid and test" }), tasks },
+  run: async ({ args, options, out }) => {
+    const { solveFiles } = await import("../data/sources/solve.ts");
+    const splits: readonly SplitName[] = options.split === undefined ? ["valid", "test"] : [options.split];
+    const bar = out.progress({ label: "solving", total: splits.length * options.tasks.length });
+    const solution = await solveFiles(args.folder, { ...options, splits, onFile: bar.update }).finally(
+      bar.stop,
+    );
+    out.result(solution, () => {
+      const percent = ({ questions, correct }: { questions: number; correct: number }) =>
+        `${((100 * correct) / questions).toFixed(2)}%`;
+      const rows = Object.entries(solution.perTask).map(([task, score]) => [
+        `task ${task}`,
+        score.questions,
+        score.correct,
+        percent(score),
+      ]);
+      const all = ["all", solution.questions, solution.correct, percent(solution)];
+      const shown = solution.exceptions
+        .slice(0, 20)
+        .map(
+          ({ where, question, expected, got, reason }) =>
+            `${where}: ${question}? file: ${expected}, reader: ${got ?? "no answer"} (${reason})`,
+        );
+      const more = solution.exceptions.length - shown.length;
+      return [
+        table([["", "questions", "correct", ""], ...rows, all]),
+        ...shown,
+        ...(more > 0 ? [`and ${more} more; --json lists all`] : []),
+      ].join("\n");
+    });
+  },
+});
+
+/** Every `fwm data` command. */
+export const dataCommands = group({
+  name: "data",
+  summary: "Prepare, count, solve and generate bAbI stories.",
+  commands: [prepareCommand, statsCommand, solveCommand],
+});
+
+/** A bar that begins once the size of the download is known. */
+function downloadDisplay(out: Output) {
+  let bar: ReturnType<Output["progress"]> | undefined;
+  const show = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
+  return {
+    update(done: number, total: number | undefined) {
+      bar ??= out.progress({ label: "download", ...(total === undefined ? {} : { total }), show });
+      bar.update(done);
+    },
+    stop: () => bar?.stop(),
+  };
+}
+
+/** What a reader of the numbers must know about the data. */
+function warnAbout(
+  about: {
+    readonly missing: readonly string[];
+    readonly partial: readonly { name: string; stories: number; official: number }[];
+    readonly filled: readonly { task: number; split: string; stories: number }[];
+    readonly unverified?: readonly string[];
+    readonly files?: readonly { name: string; state: string }[];
+  },
+  out: Output,
+): void {
+  const some = (names: readonly string[]) =>
+    names.length > 6 ? `${names.slice(0, 6).join(", ")} and ${names.length - 6} more` : names.join(", ");
+  if (about.missing.length > 0) out.warn(`missing task files: ${some(about.missing)}`);
+  if (about.partial.length > 0) {
+    const list = about.partial.map(
+      ({ name, stories, official }) => `${name} (${stories} of ${official} stories)`,
+    );
+    out.warn(`used in their place: ${some(list)}`);
+  }
+  for (const { task, split, stories } of about.filled) {
+    out.warn(`task ${task} ${split}: ${thousands(stories)} stories are generated, not bAbI's own`);
+  }
+  const unverified =
+    about.unverified ??
+    (about.files ?? []).filter(({ state }) => state === "unverified").map(({ name }) => name);
+  if (unverified.length > 0) out.warn(`not the official files: ${some(unverified)}`);
+}

@@ -1,0 +1,115 @@
+/**
+ * What a command writes: results to standard output, everything else (progress, notes, warnings) to standard
+ * error. With `--json` standard output carries JSON alone. Commands get an `Output` instead of the process's
+ * streams, so that tests run them in-process.
+ */
+import pc from "picocolors";
+import { type Progress, type ProgressSpec, startProgress } from "./progress.ts";
+
+/** The part of a writable stream that the command line needs. */
+export interface Sink {
+  write(text: string): unknown;
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+}
+
+/** The streams and environment a program runs with. */
+export interface Surroundings {
+  readonly stdout: Sink;
+  readonly stderr: Sink;
+  readonly stdin: NodeJS.ReadableStream;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+/** Functions that colour a text, or leave it as it is where colour is not wanted. */
+export type Colors = ReturnType<typeof pc.createColors>;
+
+/** How a command was asked to write: the flags that every command has. */
+export interface OutputFlags {
+  readonly json: boolean;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  /** False after `--no-color`. */
+  readonly color: boolean;
+}
+
+/** Whether a stream gets colour: never after `--no-color` or NO_COLOR, always with FORCE_COLOR, else on a terminal. */
+export function wantsColor(sink: Sink, env: Surroundings["env"], flag = true): boolean {
+  if (!flag || env.NO_COLOR) return false;
+  if (env.FORCE_COLOR !== undefined && env.FORCE_COLOR !== "") return env.FORCE_COLOR !== "0";
+  return sink.isTTY === true && env.TERM !== "dumb" && !inCI(env);
+}
+
+function inCI(env: Surroundings["env"]): boolean {
+  return env.CI !== undefined && env.CI !== "" && env.CI !== "false" && env.CI !== "0";
+}
+
+/** Where one command's results and notes go. */
+export class Output {
+  readonly json: boolean;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  /** Whether standard output is a terminal. */
+  readonly isTTY: boolean;
+  /** Columns of the terminal, or 80. */
+  readonly columns: number;
+  /** Colours for standard output. */
+  readonly color: Colors;
+  /** Colours for standard error. */
+  readonly noteColor: Colors;
+  readonly #stdout: Sink;
+  readonly #stderr: Sink;
+  readonly #bars: boolean;
+  #resultGiven = false;
+
+  constructor({ stdout, stderr, env }: Surroundings, flags: OutputFlags) {
+    this.json = flags.json;
+    this.quiet = flags.quiet;
+    this.verbose = flags.verbose;
+    this.isTTY = stdout.isTTY === true;
+    this.columns = stdout.columns ?? 80;
+    this.color = pc.createColors(wantsColor(stdout, env, flags.color));
+    this.noteColor = pc.createColors(wantsColor(stderr, env, flags.color));
+    this.#stdout = stdout;
+    this.#stderr = stderr;
+    this.#bars = stderr.isTTY === true && !inCI(env) && !flags.json;
+  }
+
+  /** The command's result: `document` as JSON with `--json`, otherwise the text. Once per command. */
+  result(document: unknown, text: string | (() => string)): void {
+    if (this.#resultGiven) throw new Error("a command has one result; use record() for a stream of them");
+    this.#resultGiven = true;
+    if (this.json) this.#stdout.write(JSON.stringify(document, null, 2) + "\n");
+    else this.#stdout.write(ended(typeof text === "string" ? text : text()));
+  }
+
+  /** One of a stream of results: a line of JSON with `--json`, otherwise the text. */
+  record(document: unknown, text: string | (() => string)): void {
+    if (this.json) this.#stdout.write(JSON.stringify(document) + "\n");
+    else this.#stdout.write(ended(typeof text === "string" ? text : text()));
+  }
+
+  /** A note for people, left out with `--quiet`. */
+  note(text: string): void {
+    if (!this.quiet) this.#stderr.write(ended(text));
+  }
+
+  /** A detail, only with `--verbose`. */
+  detail(text: string): void {
+    if (this.verbose) this.#stderr.write(ended(this.noteColor.dim(text)));
+  }
+
+  /** Something the user should know before trusting the result; `--quiet` does not hide it. */
+  warn(text: string): void {
+    this.#stderr.write(ended(`${this.noteColor.yellow("warning:")} ${text}`));
+  }
+
+  /** A progress bar on a terminal's standard error, plain lines elsewhere, nothing with `--quiet`. */
+  progress(spec: ProgressSpec): Progress {
+    return startProgress(this.quiet ? undefined : this.#stderr, this.#bars, spec);
+  }
+}
+
+function ended(text: string): string {
+  return text.endsWith("\n") ? text : text + "\n";
+}

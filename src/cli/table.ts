@@ -1,0 +1,25 @@
+/**
+ * Tables in plain text: columns as wide as their widest cell, two blanks apart.
+ */
+
+/** Lays rows out in columns; the first is the head. The first column is aligned left, the others right. */
+export function table(rows: readonly (readonly (string | number)[])[]): string {
+  const cells = rows.map((row) => row.map((cell) => (typeof cell === "number" ? thousands(cell) : cell)));
+  const widths = (cells[0] ?? []).map((_, column) =>
+    Math.max(...cells.map((row) => row[column]?.length ?? 0)),
+  );
+  return cells
+    .map((row) =>
+      row
+        .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
+        .join("  ")
+        .trimEnd(),
+    )
+    .map((line) => line + "\n")
+    .join("");
+}
+
+/** A number with commas between its thousands: 56,376. */
+export function thousands(value: number): string {
+  return value.toLocaleString("en-US");
+}

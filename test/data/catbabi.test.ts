@@ -1,0 +1,396 @@
+/**
+ * Preparing catbAbI: the paper's counts on the real files, every kind of bad file on tiny ones, and a prepared
+ * folder that notices any damage.
+ */
+import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { beforeAll, describe, expect, test } from "vitest";
+import { epochBatches, StreamBatcher } from "../../src/data/batches.ts";
+import { allTasks, formatTasks, parseTasks } from "../../src/data/catbabi.ts";
+import { officialFile } from "../../src/data/sources/official.ts";
+import {
+  dataRoot,
+  type PrepareOptions,
+  prepareCatbabi,
+  preparedName,
+} from "../../src/data/sources/prepare.ts";
+import { type Catbabi, loadPrepared, readHeader, writePrepared } from "../../src/data/sources/prepared.ts";
+import { catbabiStatistics } from "../../src/data/sources/statistics.ts";
+import { preparedSource } from "../../src/data/streams.ts";
+import { babiWords, catbabiVocabulary } from "../../src/data/vocabulary.ts";
+import { DataError, UsageError } from "../../src/errors.ts";
+import { emptyFolder, hasRealData, realData, tinyFolder } from "./support/tiny.ts";
+
+const tiny = {
+  variant: "10k",
+  tasks: [1, 15],
+  keepLastStory: false,
+  allowMissing: true,
+  downloads: "unused",
+} as const;
+
+/** Prepares, writes and loads again. */
+async function prepareInto(out: string, options: PrepareOptions): Promise<Catbabi> {
+  const { provenance, splits } = await prepareCatbabi(options);
+  await writePrepared(out, provenance, splits);
+  return loadPrepared(out);
+}
+
+describe("the vocabulary", () => {
+  test("has 178 words in code-unit order, <pad>, <eos> and 20 unused entries", () => {
+    expect(babiWords.length).toBe(178);
+    expect(babiWords).toEqual([...babiWords].sort());
+    expect(catbabiVocabulary.size).toBe(200);
+    expect(catbabiVocabulary.words.slice(0, 4)).toEqual(["<pad>", "<eos>", ".", "?"]);
+    expect(catbabiVocabulary.decode(catbabiVocabulary.encode(babiWords))).toEqual(babiWords);
+    expect(() => catbabiVocabulary.encode(["mary", "gardn"], "a.txt:3")).toThrow(
+      /^a\.txt:3: the vocabulary has no word "gardn"\n {2}nearest {2}garden/,
+    );
+  });
+});
+
+describe("lists of tasks", () => {
+  test("read and write ranges", () => {
+    expect(parseTasks("1,2,15-17")).toEqual([1, 2, 15, 16, 17]);
+    expect(parseTasks(" 3 , 2-4")).toEqual([2, 3, 4]);
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 20 }), { minLength: 1 }), (tasks) => {
+        const sorted = tasks.sort((a, b) => a - b);
+        expect(parseTasks(formatTasks(sorted))).toEqual(sorted);
+      }),
+    );
+  });
+  test.each(["", "0", "21", "3-1", "1,,2", "a", "1-", "1.5"])("refuse %j", (text) => {
+    expect(() => parseTasks(text, "--tasks")).toThrow(UsageError);
+  });
+});
+
+describe.skipIf(!hasRealData)("the real 10k files", () => {
+  let data: Catbabi;
+  beforeAll(async () => {
+    data = await prepareInto(join(emptyFolder(), "out"), { ...tiny, tasks: allTasks, from: realData });
+  });
+
+  test("give the paper's counts for valid and test, and all of train but task 3", () => {
+    const { splits, missing, partial, filled, unverified, vocabulary } = catbabiStatistics(data);
+    expect(splits.valid).toMatchObject({ stories: 6245, questions: 19_907, tokens: 570_894 });
+    expect(splits.test).toMatchObject({ stories: 6247, questions: 19_910, tokens: 565_653 });
+    expect(splits.train).toMatchObject({ stories: 54_762, questions: 171_839, tokens: 4_352_035 });
+    const { stories, questions } = splits.train.perTask[3]!;
+    expect([stories, questions]).toEqual([185, 925]);
+    expect([splits.train.stories - stories, splits.train.questions - questions]).toEqual([54_577, 170_914]);
+    expect(splits.valid.paper).toMatchObject({ stories: 6245, questions: 19_907 });
+    expect(missing).toEqual(["qa3_train.txt"]);
+    expect(partial).toEqual([
+      { task: 3, split: "train", name: "qa3_train.partial.txt", stories: 185, official: 1799 },
+    ]);
+    expect([filled, unverified, vocabulary]).toEqual([[], [], 200]);
+    // What the missing file must supply makes the paper's train row exact.
+    const official = officialFile("10k", "train", 3);
+    expect(54_577 + official.stories - 1).toBe(56_376);
+  });
+
+  test("each task's training stories are the ones the official files hold", () => {
+    const { perTask } = data.splits.train.counts();
+    const sizes: Record<number, [number, number]> = {
+      ...Object.fromEntries([4, 16, 19].map((task) => [task, [8999, 8999]])),
+      ...{ 15: [2249, 8996], 17: [1124, 8992], 18: [1780, 8991], 20: [839, 8998] },
+    };
+    for (const task of allTasks.filter((task) => task !== 3)) {
+      const { stories, questions } = perTask.get(task)!;
+      expect([stories, questions]).toEqual(sizes[task] ?? [1799, 8995]);
+    }
+  });
+
+  test("go on only when told to, and say which files are not there", async () => {
+    const preparing = prepareCatbabi({ ...tiny, tasks: allTasks, from: realData, allowMissing: false });
+    await expect(preparing).rejects.toThrow(
+      /missing or partial: qa3_train\.txt \(partial: qa3_train\.partial\.txt has 185 of 1799 stories\)/,
+    );
+    // Without task 3 nothing is missing.
+    const others = await prepareCatbabi({ ...tiny, tasks: [1, 2], from: realData, allowMissing: false });
+    expect(others.provenance.missing).toEqual([]);
+  });
+
+  test("stream as one epoch that asks every question once, tasks mixed", () => {
+    const { valid } = data.splits;
+    let questions = 0;
+    let tokens = 0;
+    const tasksOfRow = new Set<number>();
+    for (const batch of epochBatches(preparedSource(valid, 1), { batch: 128, window: 200 })) {
+      questions += batch.questions.reduce((sum, flag) => sum + flag, 0);
+      tokens += batch.tokens.length - batch.padded;
+      if (tokens < 128 * 200 * 4) for (let t = 0; t < 200; t++) tasksOfRow.add(batch.tasks[t * 128]!);
+    }
+    expect(questions).toBe(19_907);
+    expect(tokens).toBe(570_894 + 6245);
+    expect(tasksOfRow.size).toBeGreaterThan(3);
+  });
+
+  test("a batch of 64 rows takes well under a millisecond", () => {
+    const batcher = new StreamBatcher(preparedSource(data.splits.train, 1), { batch: 64, window: 200 });
+    for (let i = 0; i < 50; i++) batcher.next();
+    const begin = performance.now();
+    for (let i = 0; i < 200; i++) batcher.next();
+    const each = (performance.now() - begin) / 200;
+    // Measured about 0.15 ms on one quiet core; the machine may be busy.
+    expect(each).toBeLessThan(1);
+  });
+});
+
+describe.skipIf(!hasRealData)("the real 1k files", () => {
+  test("give their counts, with and without the last stories", async () => {
+    const options = { ...tiny, variant: "1k", tasks: allTasks, from: realData, allowMissing: false } as const;
+    const { splits, provenance } = await prepareCatbabi(options);
+    expect(splits.train.counts()).toMatchObject({ stories: 5622, questions: 17_925, tokens: 509_246 });
+    expect(splits.valid.counts()).toMatchObject({ stories: 605, questions: 1891, tokens: 54_202 });
+    expect(provenance.files.every(({ state }) => state === "official")).toBe(true);
+    const kept = await prepareCatbabi({ ...options, keepLastStory: true });
+    expect(kept.splits.valid.counts()).toMatchObject({ stories: 625, questions: 1987 });
+    expect(kept.splits.test.counts()).toMatchObject({ stories: 6267, questions: 20_000 });
+  });
+});
+
+describe("a copy of bAbI", () => {
+  test("loses the last story of each whole file, keeps it when told, and keeps all of a partial file", async () => {
+    const from = tinyFolder((files) => {
+      files.set("qa2_train.partial.txt", files.get("qa1_train.txt")!);
+    });
+    const options = { ...tiny, tasks: [1, 2, 15], from };
+    const { splits, provenance } = await prepareCatbabi(options);
+    const stories = (split: "train" | "valid") =>
+      [...splits[split].counts().perTask].map(([t, c]) => [t, c.stories]);
+    expect(stories("train")).toEqual([
+      [1, 2],
+      [2, 3],
+      [15, 2],
+    ]);
+    expect(stories("valid")).toEqual([
+      [1, 2],
+      [15, 2],
+    ]);
+    expect(splits.valid.counts()).toMatchObject({ stories: 4, questions: 6 });
+    expect(catbabiVocabulary.decode(splits.train.story(0).tokens).join(" ")).toBe(
+      "mary moved to the garden . where is mary ? garden john went back to the office . where is john ? office",
+    );
+    // Far smaller than the official files: every one of them counts as partial.
+    expect(provenance.missing).toContain("qa1_train.txt");
+    expect(provenance.partial).toContainEqual({
+      task: 2,
+      split: "train",
+      name: "qa2_train.partial.txt",
+      stories: 3,
+      official: 1799,
+    });
+    const kept = await prepareCatbabi({ ...options, keepLastStory: true });
+    expect(kept.splits.train.stories).toBe(9);
+  });
+
+  test("with Windows line ends is the same data", async () => {
+    const from = tinyFolder((files) => {
+      for (const [name, content] of files) files.set(name, String(content).replaceAll("\n", "\r\n"));
+    });
+    const windows = await prepareCatbabi({ ...tiny, from });
+    const unix = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+    expect(windows.splits).toEqual(unix.splits);
+  });
+
+  test("is completed with told stories in train alone, and says so", async () => {
+    const tell = ({ task, seed, index }: { task: number; seed: number; index: number }) => ({
+      task,
+      lines: [
+        { kind: "statement", id: 1, words: ["mary", "moved", "to", "the", index % 2 ? "garden" : "office"] },
+        {
+          kind: "question",
+          id: 2,
+          words: ["where", "is", seed ? "mary" : "john"],
+          answer: "garden",
+          supports: [1],
+        },
+      ] as const,
+    });
+    const from = tinyFolder((files) => void files.delete("qa15_valid.txt"));
+    const options = { ...tiny, from, fill: { tell, seed: 5 } };
+    const { splits, provenance } = await prepareCatbabi(options);
+    expect(provenance.filled).toEqual([
+      { task: 1, split: "train", seed: 5, stories: 1797 },
+      { task: 15, split: "train", seed: 5, stories: 2247 },
+    ]);
+    expect([...splits.train.counts().perTask].map(([task, { stories }]) => [task, stories])).toEqual([
+      [1, 1799],
+      [15, 2249],
+    ]);
+    expect(provenance.missing).toContain("qa15_valid.txt");
+    expect(splits.valid.stories).toBe(2);
+    // Valid and test stay real, so what is missing there still needs a word.
+    await expect(prepareCatbabi({ ...options, allowMissing: false })).rejects.toThrow(
+      "qa15_valid.txt (missing)",
+    );
+  });
+
+  const change = (name: string, to: (text: string) => string | Uint8Array) =>
+    tinyFolder((files) => files.set(name, to(String(files.get(name)))));
+
+  test.each<[string, () => string, RegExp]>([
+    ["an empty file", () => change("qa1_train.txt", () => ""), /qa1_train\.txt: the file is empty/],
+    [
+      "a line without an ID",
+      () => change("qa15_test.txt", (t) => t + "no id\n"),
+      /qa15_test\.txt:10: not a bAbI line/,
+    ],
+    [
+      "a file cut in a line",
+      () => change("qa1_valid.txt", (t) => t.slice(0, -4)),
+      /qa1_valid\.txt:12: not a bAbI line/,
+    ],
+    [
+      "an unknown word",
+      () => change("qa1_test.txt", (t) => t.replace("garden", "gazebo")),
+      /qa1_test\.txt:1: .*"gazebo"/,
+    ],
+    [
+      "bytes that are not UTF-8",
+      () =>
+        change("qa1_test.txt", (t) =>
+          Buffer.concat([Buffer.from(t.slice(0, 40)), Buffer.from([0xff, 0xfe])]),
+        ),
+      /qa1_test\.txt:2: not UTF-8/,
+    ],
+    [
+      "binary nonsense",
+      () => change("qa1_test.txt", () => new Uint8Array(100)),
+      /qa1_test\.txt:1: not a bAbI line/,
+    ],
+  ])("with %s is refused, file and line named", async (_, make, message) => {
+    const preparing = prepareCatbabi({ ...tiny, from: make() });
+    await expect(preparing).rejects.toThrow(DataError);
+    await expect(preparing).rejects.toThrow(message);
+  });
+
+  test.skipIf(!hasRealData)("of the other variant is recognised", async () => {
+    const { readCopy } = await import("../../src/data/sources/folders.ts");
+    const folder = emptyFolder();
+    const { files } = await readCopy(realData, "1k");
+    for (const [name, { bytes }] of files) writeFileSync(join(folder, name), bytes);
+    await expect(prepareCatbabi({ ...tiny, from: folder })).rejects.toThrow("the 1k variant, not of 10k");
+  });
+});
+
+describe("the prepared folder", () => {
+  let good: string;
+  beforeAll(async () => {
+    good = join(emptyFolder(), "good");
+    await prepareInto(good, { ...tiny, from: tinyFolder() });
+  });
+  const copyOf = () => {
+    const copy = join(emptyFolder(), "copy");
+    cpSync(good, copy, { recursive: true });
+    return copy;
+  };
+
+  test("gives back what was written", async () => {
+    const { splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+    expect((await loadPrepared(good)).splits).toEqual(splits);
+    expect(readdirSync(good).sort()).toEqual([
+      "catbabi.json",
+      "test.bin",
+      "train.bin",
+      "valid.bin",
+      "vocabulary.txt",
+    ]);
+  });
+
+  test("notices any flipped byte and any cut, and names the file", async () => {
+    for (const name of readdirSync(good)) {
+      const bytes = readFileSync(join(good, name));
+      const copy = copyOf();
+      const path = join(copy, name);
+      const places = fc.tuple(fc.nat(bytes.length - 1), fc.integer({ min: 1, max: 255 }), fc.boolean());
+      await fc.assert(
+        fc.asyncProperty(places, async ([at, flip, isCut]) => {
+          const damaged = Buffer.from(bytes);
+          damaged[at] = damaged[at]! ^ flip;
+          writeFileSync(path, isCut ? bytes.subarray(0, at) : damaged);
+          const loading = loadPrepared(copy);
+          await expect(loading).rejects.toThrow(DataError);
+          await expect(loading).rejects.toThrow(name);
+        }),
+        { numRuns: 40 },
+      );
+      rmSync(path);
+      await expect(loadPrepared(copy)).rejects.toThrow(name);
+    }
+  });
+
+  test("of another version, or none at all, says what to do", async () => {
+    const copy = copyOf();
+    const header = readFileSync(join(copy, "catbabi.json"), "utf8");
+    writeFileSync(join(copy, "catbabi.json"), header.replace('"version": 1', '"version": 2'));
+    await expect(readHeader(copy)).rejects.toThrow(
+      /prepared form 2, this program reads 1\n.*prepare catbabi/,
+    );
+    await expect(readHeader(emptyFolder())).rejects.toThrow("no prepared data here");
+    await expect(readHeader(join(good, "train.bin"))).rejects.toThrow("no prepared data here");
+  });
+
+  test("checks what right checksums do not: offsets, tokens, tasks and answers", async () => {
+    const { provenance, splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+    const faults: [string, (arrays: (typeof splits.train)["arrays"]) => void][] = [
+      ["beyond the vocabulary", ({ tokens }) => void (tokens[3] = 200)],
+      ["is of task 21", ({ tasks }) => void (tasks[1] = 21)],
+      ["is empty", ({ offsets }) => void (offsets[1] = 0)],
+      ["not an answer", ({ answers }) => void (answers[2] = 1)],
+      ["do not cover", ({ offsets }) => void (offsets[0] = 1)],
+    ];
+    for (const [message, damage] of faults) {
+      const { splits: fresh } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+      damage(fresh.train.arrays);
+      const out = join(emptyFolder(), "out");
+      await writePrepared(out, provenance, fresh);
+      await expect(loadPrepared(out)).rejects.toThrow(message);
+    }
+  });
+
+  test("is replaced whole, and nothing else is ever overwritten", async () => {
+    const out = join(emptyFolder(), "a", "b");
+    await prepareInto(out, { ...tiny, from: tinyFolder() });
+    const again = await prepareInto(out, { ...tiny, tasks: [1], from: tinyFolder() });
+    expect(again.header.tasks).toEqual([1]);
+    expect(readdirSync(join(out, ".."))).toEqual(["b"]);
+    const other = emptyFolder();
+    writeFileSync(join(other, "thesis.txt"), "years of work");
+    const { provenance, splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+    await expect(writePrepared(other, provenance, splits)).rejects.toThrow(
+      /holds something else\n.*thesis\.txt/,
+    );
+    await expect(writePrepared(join(other, "thesis.txt"), provenance, splits)).rejects.toThrow(
+      "a file, not a folder",
+    );
+    expect(readFileSync(join(other, "thesis.txt"), "utf8")).toBe("years of work");
+  });
+
+  test("is not written at all when the place cannot be written", async () => {
+    const { provenance, splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
+    const file = join(emptyFolder(), "file");
+    writeFileSync(file, "");
+    await expect(writePrepared(join(file, "out"), provenance, splits)).rejects.toThrow();
+    // Root writes anywhere, so the read-only folder is only tried as another user.
+    if (process.getuid?.() !== 0) {
+      const locked = emptyFolder();
+      chmodSync(locked, 0o500);
+      await expect(writePrepared(join(locked, "out"), provenance, splits)).rejects.toThrow("EACCES");
+      expect(readdirSync(locked)).toEqual([]);
+    }
+  });
+
+  test("has a name and a place of its own for each choice", () => {
+    expect(preparedName({ ...tiny, tasks: allTasks })).toBe("catbabi-10k");
+    expect(preparedName({ variant: "1k", tasks: [1, 2, 15, 16, 17], keepLastStory: true })).toBe(
+      "catbabi-1k-tasks-1-2_15-17-keep-last",
+    );
+    expect(dataRoot({ FWM_DATA: "/data" })).toBe("/data");
+    expect(dataRoot({ XDG_CACHE_HOME: "/cache" })).toBe(join("/cache", "fwm", "data"));
+    expect(dataRoot({})).toContain(join(".cache", "fwm", "data"));
+  });
+});
