@@ -46,7 +46,11 @@ export async function download(url: string, path: string, options: DownloadOptio
       if ((await sizeOf(part)) > had) attempt = 0;
       if (attempt >= retries)
         throw new DownloadError(`${url}: ${reasonOf(error)}`, { hint: "try again later" });
-      await sleep(retryDelay * 2 ** attempt, undefined, options.signal ? { signal: options.signal } : {});
+      await sleep(
+        Math.min(retryDelay * 2 ** attempt, 10_000),
+        undefined,
+        options.signal ? { signal: options.signal } : {},
+      );
     }
   }
   await rename(part, path);
