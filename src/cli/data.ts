@@ -52,7 +52,7 @@ const prepareCommand = command({
   run: async ({ options, out, env, signal }) => {
     const { dataRoot, prepareCatbabi, preparedName } = await import("../data/sources/prepare.ts");
     const { headerName, writePrepared } = await import("../data/sources/prepared.ts");
-    const { checkReplaceable } = await import("../data/sources/atomic.ts");
+    const { checkReplaceable } = await import("../data/sources/replace.ts");
     const root = dataRoot(env);
     const path = options.out ?? join(root, preparedName(options));
     await checkReplaceable(path, headerName);

@@ -2,7 +2,7 @@
  * Preparing catbAbI: the paper's counts on the real files, every kind of bad file on tiny ones, and a prepared
  * folder that notices any damage.
  */
-import { chmodSync, cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -20,6 +20,7 @@ import { catbabiStatistics } from "../../src/data/sources/statistics.ts";
 import { preparedSource } from "../../src/data/streams.ts";
 import { babiWords, catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { DataError, UsageError } from "../../src/errors.ts";
+import { type FileSystem, nodeFileSystem } from "../../src/store/atomic.ts";
 import { emptyFolder, hasRealData, realData, tinyFolder } from "./support/tiny.ts";
 
 const tiny = {
@@ -370,18 +371,29 @@ describe("the prepared folder", () => {
     expect(readFileSync(join(other, "thesis.txt"), "utf8")).toBe("years of work");
   });
 
-  test("is not written at all when the place cannot be written", async () => {
-    const { provenance, splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
-    const file = join(emptyFolder(), "file");
-    writeFileSync(file, "");
-    await expect(writePrepared(join(file, "out"), provenance, splits)).rejects.toThrow();
-    // Root writes anywhere, so the read-only folder is only tried as another user.
-    if (process.getuid?.() !== 0) {
-      const locked = emptyFolder();
-      chmodSync(locked, 0o500);
-      await expect(writePrepared(join(locked, "out"), provenance, splits)).rejects.toThrow("EACCES");
-      expect(readdirSync(locked)).toEqual([]);
-    }
+  test("is not written at all on a full disk, and the earlier one stays", async () => {
+    const out = join(emptyFolder(), "out");
+    const before = await prepareInto(out, { ...tiny, from: tinyFolder() });
+    const { provenance, splits } = await prepareCatbabi({ ...tiny, tasks: [1], from: tinyFolder() });
+    let opened = 0;
+    const full: FileSystem = {
+      ...nodeFileSystem,
+      open: (async (...call: Parameters<FileSystem["open"]>) => {
+        const handle = await nodeFileSystem.open(...call);
+        // The third file meets the end of the disk.
+        if (++opened === 3) {
+          handle.writeFile = () => Promise.reject(Object.assign(new Error("full"), { code: "ENOSPC" }));
+        }
+        return handle;
+      }) as FileSystem["open"],
+    };
+    await expect(writePrepared(out, provenance, splits, full)).rejects.toThrow("the disk is full");
+    expect(opened).toBe(3);
+    expect(await loadPrepared(out)).toEqual(before);
+    expect(readdirSync(join(out, ".."))).toEqual(["out"]);
+    await expect(writePrepared(join(out, "train.bin", "x"), provenance, splits)).rejects.toThrow(
+      "not a folder",
+    );
   });
 
   test("has a name and a place of its own for each choice", () => {

@@ -16,10 +16,11 @@ import { endianness } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { DataError } from "../../errors.ts";
+import { type FileSystem, nodeFileSystem } from "../../store/atomic.ts";
 import { CatbabiSplit, type SplitArrays, type SplitName, splitFault, splitNames } from "../catbabi.ts";
 import { catbabiVocabulary } from "../vocabulary.ts";
-import { replaceFolder } from "./atomic.ts";
 import { sha256 } from "./official.ts";
+import { replaceFolder } from "./replace.ts";
 
 /** The version of the prepared form that this code writes and reads. */
 export const preparedVersion = 1;
@@ -84,6 +85,7 @@ export async function writePrepared(
   path: string,
   provenance: Provenance,
   splits: Readonly<Record<SplitName, CatbabiSplit>>,
+  fs: FileSystem = nodeFileSystem,
 ): Promise<CatbabiHeader> {
   const vocabularyText = catbabiVocabulary.words.map((word) => word + "\n").join("");
   const files = new Map<string, Uint8Array>([["vocabulary.txt", Buffer.from(vocabularyText)]]);
@@ -100,7 +102,7 @@ export async function writePrepared(
     splits: { train: describe("train"), valid: describe("valid"), test: describe("test") },
   };
   files.set(headerName, Buffer.from(headerText(header)));
-  await replaceFolder(path, files, headerName);
+  await replaceFolder(path, files, headerName, fs);
   return header;
 }
 

@@ -1,0 +1,69 @@
+/**
+ * Where prepared data may be written, and how it takes the place of earlier prepared data.
+ */
+import { access, readdir } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { UsageError } from "../../errors.ts";
+import {
+  errorCode,
+  type FileSystem,
+  nodeFileSystem,
+  StorageError,
+  temporaryBeside,
+  writeFolderAtomically,
+} from "../../store/atomic.ts";
+
+/**
+ * Puts a folder with `files` at `path`, whole or not at all. A folder of the same kind (one with the file
+ * `mark`) or an empty one is replaced; anything else at that place is refused and left alone.
+ */
+export async function replaceFolder(
+  path: string,
+  files: ReadonlyMap<string, Uint8Array>,
+  mark: string,
+  fs: FileSystem = nodeFileSystem,
+): Promise<void> {
+  const place = resolve(path);
+  await checkReplaceable(place, mark);
+  const aside = temporaryBeside(place);
+  let hasOld = false;
+  try {
+    await fs.mkdir(dirname(place), { recursive: true });
+    hasOld = await fs.rename(place, aside).then(
+      () => true,
+      (error: unknown) => {
+        if (errorCode(error) === "ENOENT") return false;
+        throw error;
+      },
+    );
+  } catch (error) {
+    throw new StorageError("cannot prepare the folder", place, error);
+  }
+  try {
+    await writeFolderAtomically(place, files, fs);
+  } catch (error) {
+    if (hasOld) await fs.rename(aside, place);
+    throw error;
+  }
+  if (hasOld) await fs.rm(aside, { recursive: true, force: true });
+}
+
+/** Throws unless there is nothing at `path`, an empty folder, or a folder with the file `mark`. */
+export async function checkReplaceable(path: string, mark: string): Promise<void> {
+  const names = await readdir(path).catch((error: unknown): string[] => {
+    if (errorCode(error) === "ENOENT") return [];
+    if (errorCode(error) === "ENOTDIR")
+      throw new UsageError(`${path}: a file, not a folder, is in this place`);
+    throw error;
+  });
+  const isOurs = await access(join(path, mark)).then(
+    () => true,
+    () => false,
+  );
+  if (names.length > 0 && !isOurs) {
+    throw new UsageError(`${path}: the folder exists and holds something else`, {
+      found: names.slice(0, 5).join(", "),
+      hint: "give a new or empty folder with --out",
+    });
+  }
+}
