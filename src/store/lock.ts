@@ -78,17 +78,21 @@ export async function acquireLock(folder: string, fs: FileSystem = nodeFileSyste
 }
 
 async function create(path: string, token: string, fs: FileSystem): Promise<boolean> {
+  const refuse = (error: unknown): StorageError =>
+    new StorageError("cannot lock the run folder", path, error);
+  const handle = await fs.open(path, "wx").catch((error: unknown) => {
+    if (errorCode(error) === "EEXIST") return undefined;
+    throw refuse(error);
+  });
+  if (!handle) return false;
   try {
-    const handle = await fs.open(path, "wx");
-    try {
-      await handle.writeFile(`${JSON.stringify({ token, process: thisProcess() })}\n`);
-    } finally {
-      await handle.close();
-    }
+    await handle.writeFile(`${JSON.stringify({ token, process: thisProcess() })}\n`);
     return true;
   } catch (error) {
-    if (errorCode(error) === "EEXIST") return false;
-    throw new StorageError("cannot lock the run folder", path, error);
+    await fs.rm(path, { force: true }).catch(() => undefined);
+    throw refuse(error);
+  } finally {
+    await handle.close();
   }
 }
 

@@ -26,7 +26,8 @@ import {
 } from "../../src/store/checkpoint.ts";
 import { loadModelFolder, saveModelFolder } from "../../src/store/model-folder.ts";
 import { NonFiniteError } from "../../src/store/safetensors.ts";
-import { rejection, sample, scratch, systemError, watchedDisk } from "./helpers.ts";
+import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
+import { sample } from "./samples.ts";
 
 async function namesIn(run: string): Promise<string[]> {
   return (await listCheckpoints(run)).map(({ name }) => name);

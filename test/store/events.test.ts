@@ -6,7 +6,8 @@ import { describe, expect, it } from "vitest";
 import { DataError } from "../../src/errors.ts";
 import { crc32c, maskedCrc32c } from "../../src/store/crc32c.ts";
 import { decodeRecords, EventWriter, encodeRecord } from "../../src/store/events.ts";
-import { keyed, scratch } from "./helpers.ts";
+import { scratch } from "./helpers.ts";
+import { keyed } from "./samples.ts";
 
 const ascii = (text: string): Uint8Array => new TextEncoder().encode(text);
 const hex = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text.replaceAll(" ", ""), "hex"));

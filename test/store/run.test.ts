@@ -1,0 +1,384 @@
+/** Run folders: begun once, locked, resumed exactly, listed quickly. */
+import { spawn } from "node:child_process";
+import { mkdir, readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { DataError, FwmError, UsageError } from "../../src/errors.ts";
+import { StorageError } from "../../src/store/atomic.ts";
+import { listCheckpoints } from "../../src/store/checkpoint.ts";
+import { decodeRecords } from "../../src/store/events.ts";
+import { acquireLock, isRunning, lockFile, thisProcess } from "../../src/store/lock.ts";
+import { readMetrics } from "../../src/store/metrics.ts";
+import { createRun, type Run, resumeRun } from "../../src/store/run.ts";
+import {
+  describeEnvironment,
+  effectiveState,
+  environmentDifferences,
+  gitCommit,
+  listRuns,
+  newRecord,
+  readRun,
+} from "../../src/store/run-record.ts";
+import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
+import { description, recordsAt, sample } from "./samples.ts";
+
+async function freshPath(): Promise<string> {
+  return join(await scratch(), "runs", "one");
+}
+
+/** Trains from one step up to another, saving at every fourth. */
+async function train(run: Run, from: number, to: number): Promise<void> {
+  for (let step = from; step < to; step++) {
+    for (const record of recordsAt(step)) run.log(record);
+    if ((step + 1) % 4 === 0) await run.save({ ...sample(step + 1), best: step + 1 === 4 });
+  }
+}
+
+/** A process that has ended: its id is free, or belongs to somebody else by now. */
+async function endedProcess(): Promise<number> {
+  const child = spawn(process.execPath, ["-e", ""]);
+  await new Promise((resolve) => child.on("exit", resolve));
+  return child.pid!;
+}
+
+describe("a new run", () => {
+  it("is described on the disk before its first step", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    const record = await readRun(path);
+    expect(record).toMatchObject({
+      ...description(),
+      state: "running",
+      step: 0,
+      process: thisProcess(),
+      resumed: [],
+    });
+    expect(Date.parse(record.created)).toBeGreaterThan(Date.now() - 60_000);
+    await run.close("finished");
+    expect(await readRun(path)).toMatchObject({ state: "finished", process: null });
+    expect((await readdir(path)).some((name) => name === lockFile)).toBe(false);
+  });
+
+  it("refuses a folder that holds anything, and says what to do", async () => {
+    const path = await freshPath();
+    await (await createRun(path, description())).close("finished");
+    const error = await rejection(createRun(path, description()));
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error.message).toContain(path);
+    expect(error.message).toMatch(/not empty[\s\S]*--resume[\s\S]*--out/);
+    const other = await scratch();
+    await writeFile(join(other, "thesis.txt"), "");
+    await expect(createRun(other, description())).rejects.toThrow(
+      /not empty[\s\S]*thesis\.txt[\s\S]*another --out/,
+    );
+    expect(await readdir(other)).toEqual(["thesis.txt"]);
+    await expect(createRun(join(other, "thesis.txt"), description())).rejects.toThrow(/not a folder/);
+    await expect(createRun(join(other, "thesis.txt", "x"), description())).rejects.toThrow(/not a folder/);
+  });
+
+  it("may use an empty folder, or one in which a run crashed before it was described", async () => {
+    const path = await scratch();
+    await writeFile(join(path, ".fwm-tmp-1-0-run.json"), "{");
+    const process = { pid: await endedProcess(), host: hostname(), started: "long ago" };
+    await writeFile(join(path, lockFile), JSON.stringify({ token: "t", process }));
+    await (await createRun(path, description())).close("finished");
+    expect((await readdir(path)).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  it.each(["ENOSPC", "EROFS", "EPERM"])(
+    "that the disk refuses with %s leaves nothing behind",
+    async (code) => {
+      const path = await freshPath();
+      for (const failing of ["mkdir", "open", "write", "rename"]) {
+        const fs = watchedDisk(([name, on]) => {
+          if (name === failing && on !== join(path, "..")) throw systemError(code);
+        });
+        const error = await rejection(createRun(path, description(), { fs }));
+        expect(error).toBeInstanceOf(StorageError);
+        expect(error.message).toContain(path);
+        await expect(readdir(path)).rejects.toThrow(/ENOENT/);
+      }
+    },
+  );
+
+  it("writes metrics, TensorBoard points and hyper-parameters", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await train(run, 0, 6);
+    await run.close("finished");
+    expect(await readMetrics(path, { withoutTimes: true })).toEqual([0, 1, 2, 3, 4, 5].flatMap(recordsAt));
+    const events = async (folder: string): Promise<string> => {
+      const names = (await readdir(folder)).filter((name) => name.startsWith("events.out.tfevents."));
+      expect(names.length).toBe(1);
+      const records = decodeRecords(await readFile(join(folder, names[0]!)), { file: names[0]! });
+      return records.map((record) => new TextDecoder().decode(record)).join("\n");
+    };
+    expect((await events(join(path, "train"))).match(/loss\/train/g)!.length).toBe(6);
+    expect((await events(join(path, "valid"))).match(/accuracy\/valid/g)!.length).toBe(2);
+    expect(await events(path)).toMatch(/_hparams_\/session_start_info[\s\S]*system\.memory/);
+  });
+
+  it("keeps its numbers for lists, its note and its heartbeat", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    const before = (await readRun(path)).updated;
+    await run.heartbeat(1);
+    expect((await readRun(path)).step).toBe(0);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await run.update({ step: 7, summary: { accuracy: 0.5 } });
+    const record = await readRun(path);
+    expect(record).toMatchObject({ step: 7, summary: { accuracy: 0.5 } });
+    expect(record.updated > before).toBe(true);
+    await run.close("diverged", "loss is NaN at step 8");
+    expect(await readRun(path)).toMatchObject({ state: "diverged", note: "loss is NaN at step 8" });
+    await expect(run.close("finished")).rejects.toThrow(/closed already/);
+  });
+});
+
+describe("resuming", () => {
+  it("gives the files of a run that never stopped", async () => {
+    const whole = await freshPath();
+    const straight = await createRun(whole, description());
+    await train(straight, 0, 12);
+    await straight.close("finished");
+
+    const path = await freshPath();
+    const first = await createRun(path, description());
+    await train(first, 0, 7);
+    await first.close("interrupted");
+    const second = await resumeRun(path, description());
+    expect(second.checkpoint!.step).toBe(4);
+    await train(second.run, 4, 12);
+    await second.run.close("finished");
+
+    const options = { withoutTimes: true };
+    expect(await readMetrics(path, options)).toEqual(await readMetrics(whole, options));
+    const names = (await listCheckpoints(whole)).map(({ name }) => name);
+    expect((await listCheckpoints(path)).map(({ name }) => name)).toEqual(names);
+    for (const name of names) {
+      const file = join(name, "manifest.json");
+      expect(await readFile(join(path, file))).toEqual(await readFile(join(whole, file)));
+    }
+    for (const pointer of ["last", "best"]) {
+      expect(await readFile(join(path, pointer))).toEqual(await readFile(join(whole, pointer)));
+    }
+    const { resumed } = await readRun(path);
+    expect(resumed).toMatchObject([{ step: 4, command: description().command }]);
+  });
+
+  it("passes a damaged checkpoint over, names it and goes on from the one before", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await train(run, 0, 9);
+    await run.close("interrupted");
+    await truncate(join(path, "checkpoint-8", "model.safetensors"), 100);
+    const resumed = await resumeRun(path, description());
+    expect(resumed.checkpoint!.step).toBe(4);
+    expect(resumed.skipped).toMatchObject([{ path: join(path, "checkpoint-8") }]);
+    expect((await readMetrics(path)).at(-1)!.step).toBe(3);
+    await train(resumed.run, 4, 8);
+    await resumed.run.close("finished");
+    expect((await listCheckpoints(path)).map(({ name }) => name)).toEqual(["checkpoint-4", "checkpoint-8"]);
+  });
+
+  it("begins again when there was no checkpoint yet", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await train(run, 0, 3);
+    await run.close("interrupted");
+    const { run: again, checkpoint } = await resumeRun(path, description());
+    expect(checkpoint).toBeUndefined();
+    expect(await readMetrics(path)).toEqual([]);
+    await again.close("interrupted");
+  });
+
+  it("voids TensorBoard's later points in every split at once", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await train(run, 0, 7);
+    await run.close("interrupted");
+    await (await resumeRun(path, description())).run.close("interrupted");
+    for (const split of ["train", "valid"]) {
+      const names = (await readdir(join(path, split))).sort();
+      expect(names.length).toBe(2);
+      const records = decodeRecords(await readFile(join(path, split, names[1]!)), { file: split });
+      // step 4, SessionLog START
+      expect(Buffer.from(records[1]!.subarray(9)).toString("hex")).toBe("10043a020801");
+    }
+  });
+
+  it("lets the caller say which step comes first, for steps counted from one", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    for (const step of [1, 2, 3]) run.log({ step, split: "train", values: {} });
+    await run.save(sample(2));
+    await run.close("interrupted");
+    const resumed = await resumeRun(path, description(), { firstStep: (updates) => updates + 1 });
+    expect((await readMetrics(path)).map(({ step }) => step)).toEqual([1, 2]);
+    await resumed.run.close("interrupted");
+  });
+
+  it("tells what differs from the machine it began on", async () => {
+    const path = await freshPath();
+    await (await createRun(path, description())).close("interrupted");
+    const environment = { ...description().environment, threads: 1, ort: null };
+    const { run, differences } = await resumeRun(path, { ...description(), environment });
+    expect(differences).toEqual(["threads: 2 → 1", "ort: 1.30.0 → unknown"]);
+    await run.close("interrupted");
+  });
+
+  it("refuses what is not a run, a checkpoint of another run, and a damaged run.json", async () => {
+    const path = await freshPath();
+    await expect(resumeRun(path, description())).rejects.toThrow(/not a run folder[\s\S]*run\.json/);
+    const run = await createRun(path, description());
+    await train(run, 0, 4);
+    await run.close("interrupted");
+    const foreign = await freshPath();
+    const other = await createRun(foreign, description());
+    await train(other, 0, 4);
+    await other.close("interrupted");
+    const from = join(foreign, "checkpoint-4");
+    await expect(resumeRun(path, description(), { from })).rejects.toThrow(/not a checkpoint of this run/);
+    await expect(resumeRun(path, description(), { from: "checkpoint-5" })).rejects.toThrow(/no such folder/);
+    const text = await readFile(join(path, "run.json"), "utf8");
+    const damages: [string, RegExp][] = [
+      [text.slice(0, 50), /run\.json: not valid JSON/],
+      [text.replace('"version": 1', '"version": 9'), /format version 9/],
+      [text.replace('"seed"', '"sead"'), /not a run record/],
+      [text.replace('"settings": {', '"settings": {"__proto__": {},'), /"__proto__" is not allowed/],
+    ];
+    for (const [damaged, problem] of damages) {
+      await writeFile(join(path, "run.json"), damaged);
+      const error = await rejection(resumeRun(path, description()));
+      expect(error).toBeInstanceOf(DataError);
+      expect(error.message).toMatch(problem);
+    }
+    expect((await readdir(path)).includes(lockFile)).toBe(false);
+  });
+});
+
+describe("the lock", () => {
+  it("keeps a second process out, naming the first", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    const error = await rejection(resumeRun(path, description()));
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error.message).toMatch(new RegExp(`another process is training[\\s\\S]*${process.pid} on`));
+    await run.close("interrupted");
+    await (await resumeRun(path, description())).run.close("interrupted");
+  });
+
+  it("is taken by exactly one of many at once, also from a dead owner", async () => {
+    for (const abandoned of [false, true]) {
+      const folder = await scratch();
+      if (abandoned) {
+        const owner = { pid: await endedProcess(), host: hostname(), started: "then" };
+        await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
+      }
+      const results = await Promise.allSettled(Array.from({ length: 12 }, () => acquireLock(folder)));
+      expect(results.filter(({ status }) => status === "fulfilled").length).toBe(1);
+      expect(await readdir(folder)).toEqual([lockFile]);
+    }
+  });
+
+  it.skipIf(process.platform !== "linux")("is not held by a later process with the same id", async () => {
+    const folder = await scratch();
+    const owner = { ...thisProcess(), started: "another boot/1" };
+    expect(isRunning(owner)).toBe(false);
+    expect(isRunning(thisProcess())).toBe(true);
+    await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
+    await (await acquireLock(folder)).release();
+  });
+
+  it("of another host, or cut while written, is honoured until it has been silent for long", async () => {
+    const foreign = JSON.stringify({ token: "t", process: { pid: 1, host: "elsewhere", started: null } });
+    for (const [content, silence] of [
+      [foreign, 11 * 60_000],
+      ["{", 6_000],
+    ] as const) {
+      const folder = await scratch();
+      await writeFile(join(folder, lockFile), content);
+      await expect(acquireLock(folder)).rejects.toThrow(/another process is training/);
+      const past = new Date(Date.now() - silence);
+      await utimes(join(folder, lockFile), past, past);
+      await (await acquireLock(folder)).release();
+    }
+  });
+
+  it("that was lost stops its former owner, and is not released by it", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    const thief = JSON.stringify({ token: "mine", process: thisProcess() });
+    await writeFile(join(path, lockFile), thief);
+    const error = await rejection(run.update({}));
+    expect(error).toBeInstanceOf(FwmError);
+    expect(error.message).toMatch(/another process has taken this run over/);
+    await expect(run.close("finished")).rejects.toThrow(/taken this run over/);
+    expect(await readFile(join(path, lockFile), "utf8")).toBe(thief);
+  });
+});
+
+describe("lists", () => {
+  it("show whole runs, name damaged ones, and read run.json alone", async () => {
+    const root = await scratch();
+    for (const name of ["b", "a", "c"])
+      await (await createRun(join(root, name), description())).close("finished");
+    await rm(join(root, "c", "metrics.jsonl"));
+    await writeFile(join(root, "c", "last"), "nonsense");
+    await mkdir(join(root, "empty"));
+    await mkdir(join(root, "broken"));
+    await writeFile(join(root, "broken", "run.json"), "{");
+    await writeFile(join(root, "readme.txt"), "");
+    await mkdir(join(root, ".hidden"));
+    const { runs, damaged } = await listRuns(root);
+    expect(runs.map(({ name }) => name)).toEqual(["b", "a", "c"]);
+    expect(runs[0]).toMatchObject({ path: join(root, "b"), state: "finished" });
+    expect(damaged.map(({ path }) => path)).toEqual([join(root, "broken"), join(root, "empty")]);
+    expect(damaged[0]!.problem).toMatch(/not valid JSON/);
+    expect(damaged[1]!.problem).toMatch(/not a run folder/);
+    expect(await listRuns(join(root, "nowhere"))).toEqual({ runs: [], damaged: [] });
+  });
+
+  it("call a run interrupted when its process is gone", async () => {
+    const record = newRecord(description(), new Date().toISOString());
+    const ended = { pid: await endedProcess(), host: hostname(), started: null };
+    expect(effectiveState({ ...record, process: thisProcess() })).toBe("running");
+    expect(effectiveState({ ...record, process: ended })).toBe("interrupted");
+    expect(effectiveState({ ...record, process: ended, state: "finished" })).toBe("finished");
+    const elsewhere = { pid: 1, host: "elsewhere", started: null };
+    expect(effectiveState({ ...record, process: elsewhere })).toBe("running");
+    const old = new Date(Date.now() - 11 * 60_000).toISOString();
+    expect(effectiveState({ ...record, process: elsewhere, updated: old })).toBe("interrupted");
+  });
+
+  it("of a thousand runs take less than two seconds", async () => {
+    const root = await scratch();
+    const text = JSON.stringify(newRecord(description(), new Date().toISOString()));
+    for (let i = 0; i < 1000; i++) {
+      await mkdir(join(root, `run-${i}`));
+      await writeFile(join(root, `run-${i}`, "run.json"), text);
+    }
+    const begin = performance.now();
+    expect((await listRuns(root)).runs.length).toBe(1000);
+    // About 0.2 s on two idle cores; the margin is for busy ones.
+    expect(performance.now() - begin).toBeLessThan(2000);
+  });
+});
+
+describe("the environment", () => {
+  it("names this machine and what the engine told", () => {
+    const environment = describeEnvironment({ threads: 2, ort: "1.30.0", device: "cpu" });
+    expect(environment).toMatchObject({ node: process.version, threads: 2, ort: "1.30.0", device: "cpu" });
+    expect(environment.cores).toBeGreaterThan(0);
+    expect(environmentDifferences(environment, { ...environment, os: "other", cores: 99 })).toEqual([]);
+    expect(describeEnvironment({})).toMatchObject({ threads: null, ort: null, device: null });
+  });
+
+  it("has a commit inside a repository and none outside", async () => {
+    expect(gitCommit(await scratch())).toBeNull();
+    expect(gitCommit(join(await scratch(), "nowhere"))).toBeNull();
+    const here = gitCommit(import.meta.dirname);
+    if (here !== null) expect(here).toMatch(/^[0-9a-f]{40}(-dirty)?$/);
+  });
+});
