@@ -53,14 +53,8 @@ export function configFile(path: string): SettingsLayer {
     throw new UsageError(`--config ${path}: cannot be read: ${(error as Error).message}`);
   }
   const from = `config file ${path}`;
-  let values: unknown;
-  try {
-    // JSON is YAML; aliases are limited against files that expand without end.
-    values = parseYaml(text, { maxAliasCount: 50 }) as unknown;
-  } catch (error) {
-    throw new UsageError(`--config ${path}: not valid YAML or JSON: ${(error as Error).message}`);
-  }
-  return { from, values: asTree(values ?? {}, from) };
+  // JSON is YAML.
+  return { from, values: asTree(readYaml(text, `--config ${path}`) ?? {}, from) };
 }
 
 /** `--set a.b=c`, any number of times; the value is read as YAML, so numbers, booleans and lists work. */
@@ -72,13 +66,8 @@ export function assignments(texts: readonly string[]): SettingsLayer {
     if (split < 1 || path.includes("")) {
       throw new UsageError(`--set ${text}: expected key=value or group.key=value`);
     }
-    let value: unknown;
-    try {
-      value = parseYaml(text.slice(split + 1), { maxAliasCount: 0 }) as unknown;
-    } catch (error) {
-      throw new UsageError(`--set ${text}: the value is not valid YAML: ${(error as Error).message}`);
-    }
-    put(values, path, asValue(value, `--set ${text}`), `--set ${text}`);
+    const where = `--set ${text}`;
+    put(values, path, asValue(readYaml(text.slice(split + 1), where), where), where);
   }
   return { from: "--set", values };
 }
@@ -97,7 +86,7 @@ export function environmentSettings(
     if (!name.startsWith("FWM_") || text === undefined) continue;
     const path = known.get(name);
     if (path !== undefined) {
-      put(values, path.split("."), asValue(parseYaml(text, { maxAliasCount: 0 }), name), name);
+      put(values, path.split("."), asValue(readYaml(text, name), name), name);
     } else if (name.includes("__")) {
       throw new UsageError(`environment variable ${name}: there is no such setting`, {
         "did you mean": nearest(name, [...known.keys()]).join(", "),
@@ -123,6 +112,15 @@ export function settingsDocument<T>(resolved: ResolvedSettings<T>): {
   origins: Record<string, string>;
 } {
   return { settings: resolved.settings, origins: Object.fromEntries(resolved.origins) };
+}
+
+/** A YAML or JSON text as a value; aliases are limited, against texts that expand without end. */
+function readYaml(text: string, where: string): unknown {
+  try {
+    return parseYaml(text, { maxAliasCount: 50, logLevel: "error" }) as unknown;
+  } catch (error) {
+    throw new UsageError(`${where}: not valid YAML or JSON: ${(error as Error).message}`);
+  }
 }
 
 // Keys that reach an object's prototype when a careless merge assigns them.

@@ -1,0 +1,59 @@
+/**
+ * The built program, as it is installed: `node dist/src/cli/main.js`.
+ */
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
+
+const root = join(import.meta.dirname, "../..");
+const binary = join(root, "dist/src/cli/main.js");
+const isBuilt = existsSync(binary);
+if (!isBuilt)
+  console.info("skipped: tests of the built program, because dist/ is not there; run `npm run build`");
+
+function fwm(argv: string[], env: Record<string, string> = {}) {
+  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
+    const child = execFile(
+      process.execPath,
+      [binary, ...argv],
+      { env: { PATH: process.env.PATH, ...env } },
+      (_, stdout, stderr) => resolve({ code: child.exitCode, stdout, stderr }),
+    );
+  });
+}
+
+describe.skipIf(!isBuilt)("the built program", () => {
+  test("prints its version and help", async () => {
+    expect(await fwm(["--version"])).toEqual({ code: 0, stdout: "0.1.0\n", stderr: "" });
+    const { code, stdout } = await fwm(["data", "prepare", "--help"]);
+    expect([code, stdout.includes("Examples:")]).toEqual([0, true]);
+  });
+
+  test("goes from files to counts", async () => {
+    const env = { FWM_DATA: emptyFolder() };
+    const prepared = await fwm(
+      ["data", "prepare", "catbabi", "--from", tinyFolder(), "--allow-missing"],
+      env,
+    );
+    expect(prepared.code).toBe(0);
+    const { code, stdout } = await fwm(["data", "stats", "catbabi", "--json"], env);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ splits: { test: { stories: 4, questions: 6 } } });
+  });
+
+  test("ends a misuse with 2 and bad data with 3", async () => {
+    expect((await fwm(["data", "prepar"])).code).toBe(2);
+    expect((await fwm(["data", "stats", "catbabi", "--data", emptyFolder()])).code).toBe(3);
+  });
+
+  test("is quiet when its reader closes the pipe", async () => {
+    const child = spawn(process.execPath, [binary, "--help"], { stdio: ["ignore", "pipe", "pipe"] });
+    child.stdout.destroy();
+    let stderr = "";
+    child.stderr.on("data", (chunk: Buffer) => (stderr += chunk.toString()));
+    const code = await new Promise<number | null>((resolve) => child.on("close", resolve));
+    expect([code, stderr]).toEqual([0, ""]);
+  });
+});

@@ -1,0 +1,167 @@
+/**
+ * Nested settings: the order of the places they come from, what is said about unknown keys and wrong values,
+ * and that no key reaches an object's prototype.
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import {
+  assignments,
+  configFile,
+  environmentSettings,
+  layer,
+  printSettings,
+  resolveSettings,
+  settingsDocument,
+} from "../../src/cli/config.ts";
+import { UsageError } from "../../src/errors.ts";
+import { emptyFolder } from "../data/support/tiny.ts";
+
+const schema = z.strictObject({
+  seed: z.int(),
+  system: z.strictObject({ hidden: z.int().min(1), reads: z.int() }),
+  training: z.strictObject({ learningRate: z.number(), batch: z.int(), seeds: z.array(z.int()).optional() }),
+});
+const defaults = layer("default", {
+  seed: 1,
+  system: { hidden: 256, reads: 3 },
+  training: { learningRate: 1e-3, batch: 64 },
+});
+
+function config(text: string, name = "settings.yaml"): string {
+  const path = join(emptyFolder(), name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe("settings", () => {
+  test("come from the highest place that has them, and remember it", () => {
+    const path = config("training:\n  batch: 16\n  learningRate: 0.1\nsystem: { reads: 2 }\n");
+    const resolved = resolveSettings(schema, [
+      defaults,
+      layer("preset small", { system: { hidden: 32, reads: 1 }, training: { batch: 8 } }),
+      configFile(path),
+      environmentSettings(
+        { FWM_TRAINING__LEARNING_RATE: "0.01", FWM_SEED: "5", FWM_DATA: "/x", HOME: "/" },
+        schema,
+      ),
+      assignments(["training.learningRate=1e-4", "training.seeds=[1, 2]"]),
+    ]);
+    expect(resolved.settings).toEqual({
+      seed: 5,
+      system: { hidden: 32, reads: 2 },
+      training: { learningRate: 1e-4, batch: 16, seeds: [1, 2] },
+    });
+    expect(printSettings(resolved)).toBe(`\
+seed = 5                         (environment)
+system.hidden = 32               (preset small)
+system.reads = 2                 (config file ${path})
+training.learningRate = 0.0001   (--set)
+training.batch = 16              (config file ${path})
+training.seeds = [1,2]           (--set)
+`);
+    expect(settingsDocument(resolved).origins["training.batch"]).toContain("config file");
+  });
+
+  test("JSON files work like YAML files", () => {
+    const path = config('{ "seed": 9, "training": { "batch": 2 } }', "settings.json");
+    expect(resolveSettings(schema, [defaults, configFile(path)]).settings).toMatchObject({
+      seed: 9,
+      training: { batch: 2 },
+    });
+    expect(resolveSettings(schema, [defaults, configFile(config(""))]).settings.seed).toBe(1);
+  });
+
+  test.each<[string, () => unknown, RegExp]>([
+    [
+      "an unknown key",
+      () => assignments(["training.bacth=3"]),
+      /no "training\.bacth"\n.*from +--set\n.*did you mean +batch/,
+    ],
+    ["an unknown group", () => assignments(["sytem.hidden=3"]), /no "sytem"\n.*\n.*did you mean +system/],
+    ["a wrong type", () => assignments(["training.batch=many"]), /training\.batch: .*\n.*from +--set/],
+    ["a value out of range", () => assignments(["system.hidden=0"]), /system\.hidden: /],
+    ["a group set to a value", () => assignments(["system=3"]), /system: /],
+    [
+      "an unknown key in a file",
+      () => configFile(config("sed: 3\n")),
+      /no "sed"\n.*config file.*\n.*did you mean +seed/,
+    ],
+    [
+      "an unknown variable",
+      () => environmentSettings({ FWM_TRAINING__BACTH: "3" }, schema),
+      /FWM_TRAINING__BACTH: .*\n.*FWM_TRAINING__BATCH/,
+    ],
+    [
+      "broken YAML in a variable",
+      () => environmentSettings({ FWM_SEED: "[1," }, schema),
+      /FWM_SEED: not valid YAML/,
+    ],
+    ["no value", () => assignments(["training.batch"]), /--set training\.batch: expected key=value/],
+    ["no key", () => assignments(["=3"]), /expected key=value/],
+    ["an empty part", () => assignments(["training..batch=3"]), /expected key=value/],
+    ["broken YAML in a value", () => assignments(["seed=[1,"]), /--set seed=\[1,: not valid YAML or JSON/],
+    ["broken YAML in a file", () => configFile(config("a: [1\n")), /not valid YAML or JSON/],
+    ["a file that is a list", () => configFile(config("- 1\n")), /expected settings/],
+    [
+      "a file that is not there",
+      () => configFile("/no/such/settings.yaml"),
+      /--config \/no\/such\/settings\.yaml: cannot be read/,
+    ],
+  ])("%s is a usage error", (_, make, message) => {
+    const resolving = () => resolveSettings(schema, [defaults, make() as typeof defaults]);
+    expect(resolving).toThrow(UsageError);
+    expect(resolving).toThrow(message);
+  });
+
+  test("aliases that expand without end are refused", () => {
+    const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]", ..."bcdefgh"].map((line, i) =>
+      i === 0
+        ? line
+        : `${line}: &${line} [${Array(9)
+            .fill(`*${"abcdefgh"[i - 1]}`)
+            .join(", ")}]`,
+    );
+    expect(() => configFile(config(bomb.join("\n")))).toThrow("not valid YAML");
+  });
+
+  test("no key reaches a prototype", () => {
+    const pollute = [
+      () => assignments(["__proto__.polluted=1"]),
+      () => assignments(["constructor.prototype.polluted=1"]),
+      () => assignments(["training={__proto__: {polluted: 1}}"]),
+      () => configFile(config('{"__proto__": {"polluted": 1}}', "a.json")),
+      () => configFile(config("training:\n  constructor:\n    prototype:\n      polluted: 1\n")),
+      () => layer("preset", JSON.parse('{"training": {"__proto__": {"polluted": 1}}}')),
+    ];
+    for (const attempt of pollute) {
+      expect(() => resolveSettings(schema, [defaults, attempt()])).toThrow(UsageError);
+      expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    }
+  });
+
+  test("any --set text gives settings or a usage error, never anything else", () => {
+    const keys = fc.constantFrom(
+      "seed",
+      "training.batch",
+      "system",
+      "__proto__",
+      "constructor",
+      "a.b",
+      "toString",
+    );
+    fc.assert(
+      fc.property(keys, fc.string(), (key, value) => {
+        try {
+          resolveSettings(schema, [defaults, assignments([`${key}=${value}`])]);
+        } catch (error) {
+          expect(error).toBeInstanceOf(UsageError);
+        }
+        expect(Object.keys(Object.prototype)).toEqual([]);
+      }),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,69 @@
+/**
+ * The examples in every command's help are run: as they stand, or by the cheap variant they name. What `$NAMES`
+ * stand for, and what data the commands find, is prepared here.
+ */
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import type { Command, CommandEntry } from "../../src/cli/command.ts";
+import { fwm } from "../../src/cli/commands.ts";
+import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
+import { run } from "./support.ts";
+
+const places: Record<string, string> = {};
+
+beforeAll(async () => {
+  places.BABI = tinyFolder();
+  places.EMPTY = emptyFolder();
+  places.FWM_DATA = join(places.EMPTY, "data");
+  const prepared = await run(["data", "prepare", "catbabi", "--from", places.BABI, "--allow-missing"], {
+    env: { FWM_DATA: places.FWM_DATA },
+  });
+  expect(prepared.code).toBe(0);
+});
+
+function commandsOf(entries: readonly CommandEntry[], path = "fwm"): { path: string; command: Command }[] {
+  return entries.flatMap((entry) =>
+    entry.kind === "group"
+      ? commandsOf(entry.commands, `${path} ${entry.name}`)
+      : [{ path: `${path} ${entry.name}`, command: entry }],
+  );
+}
+
+describe.each(commandsOf(fwm.commands))("$path", ({ path, command }) => {
+  test("has examples, and they show this command", () => {
+    expect(command.examples.length).toBeGreaterThan(0);
+    for (const example of command.examples) {
+      expect(typeof example === "string" ? example : example.line).toContain(path);
+    }
+  });
+
+  test.each(
+    command.examples.map((example) =>
+      typeof example === "string" ? { line: example, trial: example } : example,
+    ),
+  )("$line", async ({ trial }) => {
+    const words = trial
+      .split(" ")
+      .map((word) => word.replace(/\$([A-Z]+)/, (_, name: string) => places[name]!));
+    expect(words[0]).toBe("fwm");
+    const { code, stdout, stderr } = await run(words.slice(1), { env: { FWM_DATA: places.FWM_DATA! } });
+    expect(stderr).not.toContain("error:");
+    expect(code).toBe(0);
+    if (words.includes("--json")) expect(() => JSON.parse(stdout) as unknown).not.toThrow();
+  });
+});
+
+test.each(commandsOf(fwm.commands))(
+  "the lines of $path use only options that the command has",
+  ({ command }) => {
+    for (const example of command.examples) {
+      const line = typeof example === "string" ? example : example.line;
+      const options = line.match(/--[a-z-]+/g) ?? [];
+      const known = Object.keys(command.options).map((name) =>
+        name.replace(/[A-Z]/g, (l) => "-" + l.toLowerCase()),
+      );
+      const common = ["json", "quiet", "verbose", "no-color"];
+      for (const option of options) expect([...known, ...common]).toContain(option.slice(2));
+    }
+  },
+);
