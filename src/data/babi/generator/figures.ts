@@ -1,0 +1,129 @@
+/**
+ * The worlds of tasks 17 (shapes on a page) and 18 (things that fit inside each other).
+ */
+import { relations, shapes } from "../lexicon.ts";
+import type { StoryRandom } from "./random.ts";
+import { phrase, StoryWriter } from "./writer.ts";
+
+const relationNames = Object.keys(relations);
+const relationWords: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
+  relationNames.map((name) => [name, phrase(name)]),
+);
+const shapeWords = shapes.map(phrase);
+
+const opposite = (relation: string): string => {
+  const [east, north] = relations[relation]!;
+  return relationNames.find((name) => relations[name]![0] === -east && relations[name]![1] === -north)!;
+};
+
+/** A story of task 17: a shape with two others beside it, and eight questions about those two. */
+export function shapeStory(random: StoryRandom): StoryWriter {
+  const story = new StoryWriter();
+  const order = random.shuffled(shapeWords);
+  const middle = order[0]!;
+  const ends = [order[1]!, order[2]!];
+  const first = random.pick(relationNames);
+  // Where each end lies from the middle; the two never lie on the same side.
+  const sides = [first, random.pick(relationNames.filter((relation) => relation !== first))];
+  const ids: number[] = [];
+  for (let told = 0; told < 2; ) {
+    const drawn = random.below(3);
+    const end = drawn === 2 ? random.below(2) : drawn;
+    if (ids[end] !== undefined) continue;
+    // Drawing an end describes the middle from it; drawing the middle describes the end.
+    const side = sides[end]!;
+    const [subject, relation, reference] =
+      drawn === 2 ? [ends[end]!, side, middle] : [middle, opposite(side), ends[end]!];
+    ids[end] = story.state(["the", ...subject, "is", ...relationWords[relation]!, "the", ...reference]);
+    told++;
+  }
+  for (let asked = 0; asked < 8; asked++) {
+    const subject = random.below(2);
+    const [here, there] = [relations[sides[subject]!]!, relations[sides[1 - subject]!]!];
+    const holds = (relation: string) => {
+      const [east, north] = relations[relation]!;
+      return (here[0] - there[0]) * east + (here[1] - there[1]) * north > 0;
+    };
+    const yes = random.coin();
+    const relation = random.pick(relationNames.filter((name) => holds(name) === yes));
+    story.ask(
+      ["is", "the", ...ends[subject]!, ...relationWords[relation]!, "the", ...ends[1 - subject]!],
+      yes ? "yes" : "no",
+      [ids[subject]!, ids[1 - subject]!],
+    );
+  }
+  return story;
+}
+
+const chocolates = ["chocolate", "box of chocolates"].map(phrase);
+const containers = ["box", "chest", "container", "suitcase"].map(phrase);
+
+interface Comparison {
+  readonly bigger: number;
+  readonly smaller: number;
+  readonly id: number;
+}
+
+/** A story of task 18: comparisons in fives until one follows from two others, then five questions. */
+export function sizeStory(random: StoryRandom): StoryWriter {
+  const story = new StoryWriter();
+  // From small to big: a chocolate, a box of chocolates, then the containers in any order.
+  const things = [...chocolates, ...random.shuffled(containers)];
+  const told: Comparison[] = [];
+  for (let asked = 0; asked < 5; ) {
+    do compareFive(random, story, things, told);
+    while (conclusions(things.length, told).length === 0);
+    // Now and then the files break off the questions, compare five more and ask five again.
+    const breaks = told.length > 5 ? 88 : 1000;
+    for (asked = 0; asked < 5 && random.below(breaks) > 0; asked++) {
+      askSize(random, story, things, random.pick(conclusions(things.length, told)));
+    }
+  }
+  return story;
+}
+
+function compareFive(
+  random: StoryRandom,
+  story: StoryWriter,
+  things: readonly (readonly string[])[],
+  told: Comparison[],
+): void {
+  for (let count = 0; count < 5; count++) {
+    const one = random.below(things.length);
+    const other = random.other(things.length, one);
+    const [smaller, bigger] = [Math.min(one, other), Math.max(one, other)];
+    const id = story.state(
+      random.coin()
+        ? ["the", ...things[bigger]!, "is", "bigger", "than", "the", ...things[smaller]!]
+        : ["the", ...things[smaller]!, "fits", "inside", "the", ...things[bigger]!],
+    );
+    told.push({ bigger, smaller, id });
+  }
+}
+
+/** What follows in two steps: for each thing between two others, its first comparison upwards and downwards. */
+function conclusions(count: number, told: readonly Comparison[]): [up: Comparison, down: Comparison][] {
+  const found: [Comparison, Comparison][] = [];
+  for (let middle = 0; middle < count; middle++) {
+    const up = told.find(({ smaller }) => smaller === middle);
+    const down = told.find(({ bigger }) => bigger === middle);
+    if (up !== undefined && down !== undefined) found.push([up, down]);
+  }
+  return found;
+}
+
+function askSize(
+  random: StoryRandom,
+  story: StoryWriter,
+  things: readonly (readonly string[])[],
+  [up, down]: [up: Comparison, down: Comparison],
+): void {
+  const yes = random.coin();
+  const [bigger, smaller] = yes
+    ? [things[up.bigger]!, things[down.smaller]!]
+    : [things[down.smaller]!, things[up.bigger]!];
+  const words = random.coin()
+    ? ["is", "the", ...bigger, "bigger", "than", "the", ...smaller]
+    : ["does", "the", ...smaller, "fit", "in", "the", ...bigger];
+  story.ask(words, yes ? "yes" : "no", yes ? [up.id, down.id] : [down.id, up.id]);
+}
