@@ -7,6 +7,7 @@ import type { HostData } from "../../src/runtime/host.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile } from "../../src/runtime/program.ts";
+import { State } from "../../src/runtime/state.ts";
 
 /** How close two arrays have to be: |got - want| ≤ atol + rtol |want|. */
 export interface Tolerance {
@@ -132,4 +133,28 @@ export function centralDifferences(
     moved[i] = x - step;
     return (up - f(moved)) / (2 * step);
   });
+}
+
+/** Like `runOrt`, with states given too. */
+export async function runOrtWithState(
+  outputs: readonly Tensor[],
+  given: ReadonlyMap<Tensor, Value>,
+): Promise<HostData[]> {
+  const state = new State();
+  const program = await compile(
+    { outputs: Object.fromEntries(outputs.map((output, i) => [`out${i}`, output])) },
+    { runtime: nodeRuntime, threads: 1, state },
+  );
+  try {
+    const inputs: Record<string, number[]> = {};
+    for (const [tensor, { data }] of given) {
+      const { name } = tensor.node.attrs as { name: string };
+      if (state.has(name)) state.set(name, data);
+      else if (program.plan.inputs.has(name)) inputs[name] = Array.from(data);
+    }
+    const results = await program.run(inputs);
+    return outputs.map((_, i) => results[`out${i}`]!.slice());
+  } finally {
+    await program.release();
+  }
 }

@@ -1,0 +1,217 @@
+/**
+ * Fast Weight Memory (Schlag, Munkhdalai and Schmidhuber, ICLR 2021): the equations, one time step.
+ *
+ *   code      paper              shape            meaning
+ *   h         h_t                [B, H]           output of the LSTM that drives the memory
+ *   F         F_t                [B, D·D, D]      fast weights: key 1 and key 2 together, value
+ *   k1, k2    k_1, k_2           [B, D]           the two parts of the write key
+ *   v, beta   v, β               [B, D], [B, 1]   value to store, strength of the write
+ *   vOld      v_old              [B, D]           what the key retrieves before the write
+ *   n, e      n_t^(i), e_t^(i)   [B, D]           query, and the key it is paired with; n is also what a read returns
+ *
+ *   B batch, H hidden, D memory, N_r reads. Equation numbers are the paper's.
+ *
+ * Departures from the paper are settings (`FwmVariant`), because the paper and the three programs its authors
+ * released differ from each other; `paper`, `releasedCatbabi`, `releasedLanguageModel` and `releasedMetaRl` are
+ * the four. `fwmWindow.ts` computes the same over a whole window at once.
+ */
+import {
+  add,
+  concat,
+  div,
+  layerNorm,
+  matmul,
+  max,
+  mul,
+  reshape,
+  scoped,
+  sigmoid,
+  split,
+  sqrt,
+  squeeze,
+  sub,
+  sum,
+  type Tensor,
+  tanh,
+  unsqueeze,
+} from "../graph/index.ts";
+import { type LinearWeights, linear, linearWeights, symmetric } from "./linear.ts";
+import type { LstmCell } from "./lstm.ts";
+
+/** How the two halves of a key are joined: the paper's outer product, or its ablation. */
+export type KeyCombination = "product" | "concat";
+
+/** Where the paper and the authors' programs differ. */
+export interface FwmVariant {
+  /** Cell of the LSTM below. */
+  readonly cell: LstmCell;
+  /** Constant inside β's sigmoid. */
+  readonly betaOffset: number;
+  /** Biases in the write, read and output maps. */
+  readonly biases: boolean;
+  /** Factor on every write: 1, or 1/D. */
+  readonly writeScale: "one" | "1/d";
+  /** tanh on the first query n^(0). */
+  readonly tanhQuery: boolean;
+  /** tanh on the keys e^(i). */
+  readonly tanhKeys: boolean;
+  /** Add the LSTM's output to what the memory returns. */
+  readonly residual: boolean;
+  readonly keys: KeyCombination;
+}
+
+/** The paper's text. */
+export const paper: FwmVariant = {
+  cell: "A",
+  betaOffset: 0,
+  biases: false,
+  writeScale: "one",
+  tanhQuery: true,
+  tanhKeys: true,
+  residual: true,
+  keys: "product",
+};
+
+/** The authors' catbAbI program. */
+export const releasedCatbabi: FwmVariant = {
+  ...paper,
+  betaOffset: 1,
+  biases: true,
+  writeScale: "1/d",
+  tanhQuery: false,
+  residual: false,
+};
+
+/** The authors' language-model program (Penn Treebank, WikiText-2). */
+export const releasedLanguageModel: FwmVariant = { ...paper, cell: "B", betaOffset: 1, biases: true };
+
+/** The authors' meta-reinforcement-learning program. */
+export const releasedMetaRl: FwmVariant = {
+  ...paper,
+  cell: "B",
+  betaOffset: 1,
+  biases: true,
+  writeScale: "1/d",
+  tanhQuery: false,
+  tanhKeys: false,
+};
+
+/** The variants by name. */
+export const fwmVariants = { paper, releasedCatbabi, releasedLanguageModel, releasedMetaRl } as const;
+
+/** Sizes of a memory. */
+export interface FwmSizes {
+  /** H: width of the LSTM that drives it. */
+  readonly hidden: number;
+  /** D: width of keys and values. */
+  readonly memory: number;
+  /** N_r: reads in a row at each step. */
+  readonly reads: number;
+}
+
+/** The slow weights of a memory. */
+export interface FwmWeights extends FwmSizes {
+  readonly variant: FwmVariant;
+  /** Columns k1, k2, v, β. */
+  readonly write: LinearWeights;
+  /** Columns n^(0), e^(1) … e^(N_r). */
+  readonly read: LinearWeights;
+  readonly out: LinearWeights;
+}
+
+/** Declares the slow weights. */
+export function fwmWeights(name: string, sizes: FwmSizes, variant: FwmVariant): FwmWeights {
+  const { hidden: H, memory: D, reads } = sizes;
+  // Glorot's uniform rule with the fan-out of one part, as in all three released programs.
+  const weight = symmetric(Math.sqrt(6 / (H + D)));
+  const { biases: bias } = variant;
+  return {
+    ...sizes,
+    variant,
+    write: linearWeights(`${name}.write`, { in: H, out: 3 * D + 1 }, { bias, weight }),
+    read: linearWeights(`${name}.read`, { in: H, out: (1 + reads) * D }, { bias, weight }),
+    out: linearWeights(`${name}.out`, { in: D, out: H }, { bias }),
+  };
+}
+
+/** Rows of F: D² for the product of two keys, 2D for their concatenation. */
+export function keySize({ memory: D, variant }: FwmWeights): number {
+  return variant.keys === "product" ? D * D : 2 * D;
+}
+
+/** vec(a ⊗ b), or [a; b] in the ablation: [..., D] and [..., D] → [..., K]. */
+export function combine(keys: KeyCombination, a: Tensor, b: Tensor): Tensor {
+  if (keys === "concat") return concat([a, b]);
+  const outer = mul(unsqueeze(a, -1), unsqueeze(b, -2));
+  return reshape(outer, [...outer.shape.slice(0, -2), -1]);
+}
+
+/** What a step writes: keys, value and strength, the write scale included in the strength. */
+export interface WriteVectors {
+  readonly k1: Tensor;
+  readonly k2: Tensor;
+  readonly v: Tensor;
+  readonly beta: Tensor;
+}
+
+/** Equations 1 and 2: h [..., H] → k1, k2, v [..., D] and β [..., 1]. */
+export function writeVectors(w: FwmWeights, h: Tensor): WriteVectors {
+  const { memory: D, variant } = w;
+  const [z, b] = split(linear(w.write, h), [3 * D, 1]) as [Tensor, Tensor];
+  const [k1, k2, v] = split(tanh(z), 3) as [Tensor, Tensor, Tensor]; //                                     (1)
+  const beta = sigmoid(variant.betaOffset === 0 ? b : add(b, variant.betaOffset)); //                        (2)
+  return { k1, k2, v, beta: variant.writeScale === "one" ? beta : mul(beta, 1 / D) };
+}
+
+/** Equations 5 and 6: h [..., H] → n^(0) and e^(1) … e^(N_r), each [..., D]. */
+export function readVectors(w: FwmWeights, h: Tensor): { n: Tensor; e: Tensor[] } {
+  const { tanhQuery, tanhKeys } = w.variant;
+  const z = linear(w.read, h);
+  const parts = split(tanhQuery && tanhKeys ? tanh(z) : z, 1 + w.reads);
+  const [n, ...e] = parts as [Tensor, ...Tensor[]];
+  if (tanhQuery === tanhKeys) return { n, e };
+  return { n: tanhQuery ? tanh(n) : n, e: tanhKeys ? e.map(tanh) : e };
+}
+
+/** F vec(a ⊗ b): a, b [B, D], F [B, K, D] → [B, D]. */
+function retrieve(keys: KeyCombination, F: Tensor, a: Tensor, b: Tensor): Tensor {
+  return squeeze(matmul(unsqueeze(combine(keys, a, b), 1), F), 1);
+}
+
+/** Equations 3 and 4: the memory after a write. */
+export function writeStep(keys: KeyCombination, F: Tensor, { k1, k2, v, beta }: WriteVectors): Tensor {
+  const vOld = retrieve(keys, F, k1, k2);
+  const update = mul(beta, sub(v, vOld));
+  const written = add(F, mul(unsqueeze(combine(keys, k1, k2), -1), unsqueeze(update, 1))); //               (3)
+  // The root is taken of a number that is at least 1: a nearly empty memory is not inflated, and an empty one
+  // has a gradient.
+  const squares = sum(mul(written, written), { axes: [1, 2], keep: true });
+  return div(written, sqrt(max(squares, 1))); //                                                             (4)
+}
+
+/** Equation 7, N_r times: each answer is half of the next question. */
+export function readStep(w: FwmWeights, F: Tensor, h: Tensor): Tensor {
+  const { n: first, e } = readVectors(w, h);
+  return e.reduce((n, key) => layerNorm(retrieve(w.variant.keys, F, n, key)), first); //                    (7)
+}
+
+/** Equation 8 and the residual around it: what the layer adds to, or makes of, the LSTM's output. */
+export function fwmOutput(w: FwmWeights, h: Tensor, n: Tensor): Tensor {
+  const y = linear(w.out, n); //                                                                             (8)
+  return w.variant.residual ? add(h, y) : y;
+}
+
+/** One step of the layer: write, then read what is there now. `mask` [B, 1] of 0 leaves F as it is. */
+export function fwmStep(w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): { y: Tensor; F: Tensor } {
+  return scoped("fwm", () => {
+    const vectors = writeVectors(w, h);
+    const beta = mask ? mul(vectors.beta, mask) : vectors.beta;
+    const next = writeStep(w.variant.keys, F, { ...vectors, beta });
+    return { y: fwmOutput(w, h, readStep(w, next, h)), F: next };
+  });
+}
+
+/** Shape of the fast weights for a batch. */
+export function fastWeightShape(w: FwmWeights, batch: number): readonly [number, number, number] {
+  return [batch, keySize(w), w.memory];
+}

@@ -1,0 +1,124 @@
+/**
+ * Long short-term memory: one layer over a window.
+ *
+ *   code      equation                             shape          meaning
+ *   x         x_t                                  [T, B, E]      inputs
+ *   h, c      h_t, c_t                             [B, H]         output and cell
+ *   z         Wx x_t + Wh h_{t-1} + b              [B, 4H]        gates before their functions, order i, f, g, o
+ *
+ *   T time, B batch, E input, H hidden
+ *
+ * Two cells occur in the authors' code. "A" has one bias and a constant 1 inside the forget gate; "B" is
+ * PyTorch's, with two biases that are drawn at random.
+ */
+import {
+  add,
+  cast,
+  constant,
+  type Initial,
+  matmul,
+  mul,
+  reshape,
+  scan,
+  scoped,
+  sigmoid,
+  split,
+  state,
+  type Tensor,
+  tanh,
+  where,
+} from "../graph/index.ts";
+import { symmetric } from "./linear.ts";
+
+/** Which of the two cells. */
+export type LstmCell = "A" | "B";
+
+/** Weights of one layer. Wx is [E, 4H], Wh is [H, 4H]; the columns are the gates i, f, g, o. */
+export interface LstmWeights {
+  readonly cell: LstmCell;
+  readonly Wx: Tensor;
+  readonly Wh: Tensor;
+  readonly biases: readonly Tensor[];
+}
+
+/** Recurrent state of one layer. */
+export interface LstmState {
+  readonly h: Tensor;
+  readonly c: Tensor;
+}
+
+/** Declares the weights of a layer. */
+export function lstmWeights(
+  name: string,
+  sizes: { in: number; hidden: number },
+  cell: LstmCell,
+): LstmWeights {
+  const { hidden: H } = sizes;
+  const uniform = symmetric(1 / Math.sqrt(H));
+  const bias = (key: string, initial: Initial): Tensor => state(`${name}.${key}`, [4 * H], initial);
+  return {
+    cell,
+    Wx: state(`${name}.Wx`, [sizes.in, 4 * H], uniform),
+    Wh: state(`${name}.Wh`, [H, 4 * H], uniform),
+    biases: cell === "A" ? [bias("b", { kind: "zeros" })] : [bias("bx", uniform), bias("bh", uniform)],
+  };
+}
+
+/** What the input adds to the gates, biases and cell A's constant included: [..., E] → [..., 4H]. */
+function inputGates(w: LstmWeights, x: Tensor): Tensor {
+  const H = w.Wh.shape[0]!;
+  let bias = w.biases.reduce((sum, b) => add(sum, b));
+  if (w.cell === "A") bias = add(bias, forgetOne(H));
+  return add(matmul(x, w.Wx), bias);
+}
+
+function forgetOne(H: number): Tensor {
+  return constant(
+    Array.from({ length: 4 * H }, (_, j) => (j >= H && j < 2 * H ? 1 : 0)),
+    [4 * H],
+  );
+}
+
+function cellStep(z: Tensor, c: Tensor): LstmState {
+  const [i, f, g, o] = split(z, 4) as [Tensor, Tensor, Tensor, Tensor];
+  const next = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
+  return { h: mul(sigmoid(o), tanh(next)), c: next };
+}
+
+/** One step: x [B, E]. */
+export function lstmStep(w: LstmWeights, x: Tensor, s: LstmState): LstmState {
+  return scoped("lstm", () => cellStep(add(inputGates(w, x), matmul(s.h, w.Wh)), s.c));
+}
+
+/** Choices for a window. */
+export interface LstmOptions {
+  /** [T, B]; where it is 0 the state passes through unchanged. */
+  readonly mask?: Tensor;
+  /** Wh with entries dropped, one draw for the whole window. */
+  readonly droppedWh?: Tensor;
+  /** Write the steps out instead of a loop. */
+  readonly unroll?: boolean;
+}
+
+/** A window: x [T, B, E] gives h [T, B, H] and the state after it. The inputs' share of the gates is one product. */
+export function lstm(
+  w: LstmWeights,
+  x: Tensor,
+  s: LstmState,
+  { mask, droppedWh, unroll = false }: LstmOptions = {},
+): { h: Tensor; state: LstmState } {
+  return scoped("lstm", () => {
+    const Wh = droppedWh ?? w.Wh;
+    const [T, B] = x.shape as [number, number];
+    const alive = mask ? [cast(reshape(mask, [T, B, 1]), "bool")] : [];
+    const { carry, ys } = scan(
+      { carry: [s.h, s.c], xs: [inputGates(w, x), ...alive], unroll },
+      ([h, c], [z, m]) => {
+        const next = cellStep(add(z!, matmul(h!, Wh)), c!);
+        const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
+        return { carry: [kept.h, kept.c], ys: [kept.h] };
+      },
+    );
+    return { h: ys[0]!, state: { h: carry[0]!, c: carry[1]! } };
+  });
+}
