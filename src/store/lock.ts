@@ -11,6 +11,7 @@ import { readFileSync, statSync } from "node:fs";
 import { link, readFile, rename, rm, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
 import { FwmError, UsageError } from "../errors.ts";
 import { errorCode, type FileSystem, nodeFileSystem, StorageError, temporaryBeside } from "./atomic.ts";
@@ -68,11 +69,10 @@ export async function acquireLock(folder: string, fs: FileSystem = nodeFileSyste
   const token = randomUUID();
   for (let attempt = 0; attempt < 3; attempt++) {
     if (await create(path, token, fs)) {
-      // Somebody who judged the former lock abandoned may have taken this one for it.
-      if ((await tokenAt(path)) === token) return heldLock(path, token);
-      continue;
+      if (await isHeld(path, token)) return heldLock(path, token);
+    } else {
+      await takeAway(path);
     }
-    await takeAway(path);
   }
   throw inUse(path, undefined);
 }
@@ -124,7 +124,7 @@ function isAbandoned(path: string, owner: ProcessIdentity | undefined): boolean 
 function heldLock(path: string, token: string): RunLock {
   return {
     async touch() {
-      if ((await tokenAt(path)) !== token) {
+      if (!(await isHeld(path, token))) {
         throw new FwmError(`${path}: another process has taken this run over`, {
           hint: "this process stops so that two do not write into one folder",
         });
@@ -138,6 +138,15 @@ function heldLock(path: string, token: string): RunLock {
       if ((await tokenAt(path)) === token) await rm(path, { force: true });
     },
   };
+}
+
+/** Somebody who judged the former lock abandoned may have taken this one for it, and is about to put it back. */
+async function isHeld(path: string, token: string): Promise<boolean> {
+  for (let look = 0; look < 5; look++) {
+    if ((await tokenAt(path)) === token) return true;
+    await setTimeout(20);
+  }
+  return false;
 }
 
 function inUse(path: string, owner: ProcessIdentity | undefined): UsageError {

@@ -1,4 +1,6 @@
 /** Safetensors against the reference implementation's bytes, by round trips, and with every kind of bad file. */
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DataError } from "../../src/errors.ts";
@@ -78,6 +80,22 @@ function expectSame(found: Tensors, wanted: Tensors): void {
     expect(bytesOf(found[name]!.data)).toEqual(bytesOf(wanted[name]!.data));
   }
 }
+
+it("needs nothing of Node, so that the browser can read model folders", async () => {
+  const seen = new Set<string>();
+  const visit = async (path: string): Promise<void> => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const source = await readFile(path, "utf8");
+    expect(source).not.toMatch(/\bBuffer\b|\bprocess\./);
+    for (const [, from] of source.matchAll(/^(?:import|export)\b[^;]*? from "([^"]+)"/gm)) {
+      expect(from, path).toMatch(/^\./);
+      await visit(join(dirname(path), from!));
+    }
+  };
+  await visit(join(import.meta.dirname, "../../src/store/safetensors.ts"));
+  expect(seen.size).toBe(3);
+});
 
 describe("bytes", () => {
   it("equal the reference implementation's own test", () => {
