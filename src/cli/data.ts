@@ -1,5 +1,5 @@
 /**
- * `fwm data`: prepare catbAbI, count it, and let the symbolic reader solve bAbI files.
+ * `fwm data`: prepare catbAbI, count it, solve bAbI files by rules, and write new ones.
  */
 import { join } from "node:path";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../data/catbabi.ts";
 import { command, group } from "./command.ts";
 import type { Output } from "./output.ts";
-import { flag, folder, oneOf, text, value } from "./params.ts";
+import { flag, folder, integer, oneOf, text, value } from "./params.ts";
 import { table, thousands } from "./table.ts";
 
 const variants = ["10k", "1k"] as const satisfies readonly Variant[];
@@ -32,7 +32,8 @@ const prepareCommand = command({
     { line: "fwm data prepare catbabi", trial: "fwm data prepare catbabi --from $BABI --allow-missing" },
     {
       line: "fwm data prepare catbabi --from babi-en-valid-10k.tar.gz --fill-missing generated",
-      trial: "fwm data prepare catbabi --variant 1k --from $BABI --allow-missing --tasks 1",
+      trial:
+        "fwm data prepare catbabi --variant 1k --from $BABI --tasks 1 --allow-missing --fill-missing generated",
     },
     {
       line: "fwm data prepare catbabi --variant 1k --tasks 1,2,15-17 --out catbabi-small",
@@ -47,11 +48,16 @@ const prepareCommand = command({
     tasks,
     keepLastStory: flag({ help: "keep the last story of each file, which the paper's counts leave out" }),
     allowMissing: flag({ help: "go on when task files are missing or partial" }),
+    fillMissing: oneOf(["generated"], {
+      help: "complete training files that are missing or partial to their official size with new stories",
+    }),
+    seed: integer({ default: 1, help: "seed of the stories of --fill-missing" }),
     out: folder({ help: "the folder to write; one with prepared data is replaced" }),
   },
   run: async ({ options, out, env, signal }) => {
     const { dataRoot, prepareCatbabi, preparedName } = await import("../data/sources/prepare.ts");
     const { headerName, writePrepared } = await import("../data/sources/prepared.ts");
+    const { generateStory } = await import("../data/babi/generator/generate.ts");
     const { checkReplaceable } = await import("../data/sources/replace.ts");
     const root = dataRoot(env);
     const path = options.out ?? join(root, preparedName(options));
@@ -60,6 +66,7 @@ const prepareCommand = command({
     const { provenance, splits } = await prepareCatbabi({
       ...options,
       downloads: join(root, "downloads"),
+      ...(options.fillMissing === undefined ? {} : { fill: { tell: generateStory, seed: options.seed } }),
       signal,
       onNote: (text) => out.note(text),
       onDownload: download.update,
@@ -165,11 +172,49 @@ const solveCommand = command({
   },
 });
 
+const generateCommand = command({
+  name: "generate",
+  summary: "Write new stories in bAbI's own format, as many as you like.",
+  details:
+    "Writes qa<task>_<split>.txt to --out. The same seed gives the same bytes; each split has stories of its own.",
+  examples: [
+    {
+      line: "fwm data generate --stories 1000 --out babi-new",
+      trial: "fwm data generate --stories 3 --out $EMPTY/a",
+    },
+    {
+      line: "fwm data generate --task 1-3,15 --stories 100 --seed 7 --split test --out babi-new",
+      trial: "fwm data generate --task 1-3,15 --stories 2 --seed 7 --split test --out $EMPTY/b",
+    },
+  ],
+  options: {
+    task: value(
+      { placeholder: "tasks", default: allTasks, help: "which tasks: 1-20, 1,2,15-17" },
+      parseTasks,
+    ),
+    stories: integer({ required: true, min: 1, help: "stories per task" }),
+    seed: integer({ default: 1, help: "seed of the stories" }),
+    split: oneOf(splitNames, { default: "train", help: "the split that the files are named after" }),
+    out: folder({ required: true, help: "the folder to write; files that are there are left alone" }),
+  },
+  run: async ({ options, out }) => {
+    const { generateFiles } = await import("../data/sources/generate.ts");
+    const bar = out.progress({ label: "writing", total: options.task.length });
+    const files = await generateFiles({ ...options, tasks: options.task, onFile: bar.update }).finally(
+      bar.stop,
+    );
+    out.result({ out: options.out, seed: options.seed, files }, () => {
+      const rows = files.map(({ name, stories, questions, bytes }) => [name, stories, questions, bytes]);
+      return `${table([["file", "stories", "questions", "bytes"], ...rows])}written to ${options.out}`;
+    });
+  },
+});
+
 /** Every `fwm data` command. */
 export const dataCommands = group({
   name: "data",
   summary: "Prepare, count, solve and generate bAbI stories.",
-  commands: [prepareCommand, statsCommand, solveCommand],
+  commands: [prepareCommand, statsCommand, solveCommand, generateCommand],
 });
 
 /** A bar that begins once the size of the download is known. */

@@ -4,6 +4,7 @@
  */
 import { DataError, UsageError } from "../errors.ts";
 import { type Story, storyTokens } from "./babi/format.ts";
+import { streamStory } from "./babi/generator/generate.ts";
 import { keyedOrder } from "./shuffle.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 
@@ -72,12 +73,17 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
   };
 }
 
-/** An endless source: `tell` gives the story at a position, for instance the bAbI generator with a seed. */
+/** An endless source: `tell` gives the story at a position. */
 export function endlessSource(tell: (position: number) => Story): StorySource {
   return {
     storiesPerEpoch: Number.POSITIVE_INFINITY,
     story: (_epoch, position) => encodeStory(tell(position)),
   };
+}
+
+/** The generator's endless mixture of all tasks, in the proportions of the real training set. */
+export function generatedSource(seed: number): StorySource {
+  return endlessSource((position) => streamStory(seed, position));
 }
 
 /**

@@ -1,7 +1,7 @@
 /**
  * `fwm data`, run as a user runs it: what is on which stream, and the exit codes of bad input.
  */
-import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
@@ -97,6 +97,131 @@ describe("fwm data stats", () => {
     expect(code).toBe(3);
     expect(stderr).toContain("fwm data prepare catbabi");
   });
+});
+
+describe("fwm data generate", () => {
+  test("writes files that the reader solves and that prepare takes, the same for the same seed", async () => {
+    const folders = [emptyFolder(), emptyFolder(), emptyFolder()];
+    const write = (out: string, seed: string, split: string) =>
+      run([
+        "data",
+        "generate",
+        "--task",
+        "1-20",
+        "--stories",
+        "6",
+        "--seed",
+        seed,
+        "--split",
+        split,
+        "--out",
+        out,
+      ]);
+    for (const split of ["train", "valid", "test"]) {
+      for (const [i, folder] of folders.entries())
+        expect((await write(folder, i < 2 ? "3" : "4", split)).code).toBe(0);
+    }
+    const [first, again, other] = folders as [string, string, string];
+    const content = (folder: string, name: string) => readFileSync(join(folder, name), "utf8");
+    expect(readdirSync(first).length).toBe(60);
+    for (const name of readdirSync(first)) expect(content(again, name)).toBe(content(first, name));
+    expect(content(other, "qa1_train.txt")).not.toBe(content(first, "qa1_train.txt"));
+    expect(content(first, "qa1_test.txt")).not.toBe(content(first, "qa1_train.txt"));
+    const { questions, correct } = JSON.parse(
+      (await run(["data", "solve", first, "--json"])).stdout,
+    ) as Record<string, number>;
+    expect(questions).toBeGreaterThan(240);
+    expect(correct).toBe(questions);
+    const out = join(emptyFolder(), "prepared");
+    const prepared = await run([
+      "data",
+      "prepare",
+      "catbabi",
+      "--from",
+      first,
+      "--allow-missing",
+      "--out",
+      out,
+      "--json",
+    ]);
+    expect(JSON.parse(prepared.stdout)).toMatchObject({
+      splits: { train: { stories: 100 }, test: { stories: 100 } },
+    });
+  });
+
+  test("leaves files alone that are there, and needs its options", async () => {
+    const out = emptyFolder();
+    writeFileSync(join(out, "qa2_train.txt"), "mine");
+    const argv = ["data", "generate", "--task", "1,2", "--stories", "2", "--out", out];
+    const { code, stderr } = await run(argv);
+    expect([code, stderr.includes("qa2_train.txt: the file exists")]).toEqual([2, true]);
+    expect(readdirSync(out)).toEqual(["qa2_train.txt"]);
+    expect((await run(["data", "generate", "--stories", "2"])).stderr).toContain("--out is missing");
+    expect((await run(["data", "generate", "--out", out, "--stories", "0"])).code).toBe(2);
+  });
+});
+
+describe("fwm data prepare --fill-missing generated", () => {
+  test("completes training files to their official size, and stats says so", async () => {
+    const out = join(emptyFolder(), "prepared");
+    const from = tinyFolder();
+    const argv = [
+      "data",
+      "prepare",
+      "catbabi",
+      "--from",
+      from,
+      "--tasks",
+      "1,3",
+      "--out",
+      out,
+      "--seed",
+      "5",
+    ];
+    const { code, stderr } = await run([...argv, "--allow-missing", "--fill-missing", "generated"]);
+    expect(code).toBe(0);
+    expect(stderr).toContain("task 3 train: 1,799 stories are generated, not bAbI's own");
+    const stats = JSON.parse(
+      (await run(["data", "stats", "catbabi", "--data", out, "--json"])).stdout,
+    ) as Stats & {
+      filled: object[];
+    };
+    expect(stats.splits.train!.stories).toBe(2 * 1799);
+    expect(stats.filled).toEqual([
+      { task: 1, split: "train", stories: 1797, seed: 5 },
+      { task: 3, split: "train", stories: 1799, seed: 5 },
+    ]);
+    expect(stats.missing).toContain("qa3_train.txt");
+    // Valid and test are never filled.
+    const refused = await run([...argv, "--fill-missing", "generated"]);
+    expect(refused.code).toBe(3);
+    expect(refused.stderr).toContain("qa3_valid.txt (missing)");
+    expect(refused.stderr).not.toContain("qa3_train.txt");
+  });
+
+  test.skipIf(!hasRealData)(
+    "gives the paper's number of stories and questions on the real files",
+    async () => {
+      const out = join(emptyFolder(), "prepared");
+      const argv = [
+        "data",
+        "prepare",
+        "catbabi",
+        "--from",
+        realData,
+        "--out",
+        out,
+        "--fill-missing",
+        "generated",
+        "--json",
+      ];
+      const { code, stdout } = await run(argv);
+      expect(code).toBe(0);
+      const { splits } = JSON.parse(stdout) as Stats;
+      expect(splits.train).toMatchObject({ stories: 56_376, questions: 179_909 });
+      expect(JSON.parse(stdout)).toMatchObject({ filled: [{ task: 3, split: "train", stories: 1614 }] });
+    },
+  );
 });
 
 describe("fwm data solve", () => {

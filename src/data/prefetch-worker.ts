@@ -1,0 +1,43 @@
+/**
+ * The thread behind `PrefetchedBatches`: opens the stream, and makes one batch for each that is asked for.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import { StreamBatcher } from "./batches.ts";
+import type { PrefetchOrder, PrefetchReply, PrefetchRequest } from "./prefetch.ts";
+import { openStream } from "./sources/open.ts";
+
+const port = parentPort;
+if (port === null) throw new Error("this file runs in a worker thread");
+
+function reply(message: PrefetchReply, transfer: ArrayBuffer[] = []): void {
+  port!.postMessage(message, transfer);
+}
+
+function failed(error: unknown): void {
+  const { name, message } = error as Error;
+  reply({ kind: "failed", name, message });
+  port!.close();
+}
+
+try {
+  const { spec, settings, state } = workerData as PrefetchOrder;
+  const source = await openStream(spec);
+  const batcher =
+    state === null ? new StreamBatcher(source, settings) : StreamBatcher.resume(source, settings, state);
+  reply({ kind: "ready", state: batcher.state() });
+  port.on("message", (request: PrefetchRequest) => {
+    if (request === "end") return port.close();
+    try {
+      const batch = batcher.next();
+      const arrays = [batch.tokens, batch.targets, batch.questions, batch.tasks];
+      reply(
+        { kind: "batch", batch, state: batcher.state() },
+        arrays.map(({ buffer }) => buffer as ArrayBuffer),
+      );
+    } catch (error) {
+      failed(error);
+    }
+  });
+} catch (error) {
+  failed(error);
+}

@@ -1,0 +1,28 @@
+/**
+ * Opening a stream of stories by its description, which is plain data: it goes into a run's settings and to a
+ * worker thread alike.
+ */
+import type { SplitName } from "../catbabi.ts";
+import { generatedSource, mixedSource, preparedSource, type StorySource } from "../streams.ts";
+import { loadPrepared } from "./prepared.ts";
+
+/** Which stories a stream tells. */
+export type StreamSpec =
+  | { readonly kind: "generated"; readonly seed: number }
+  | { readonly kind: "prepared"; readonly folder: string; readonly split: SplitName; readonly seed: number }
+  | {
+      readonly kind: "mixed";
+      readonly folder: string;
+      readonly split: SplitName;
+      readonly seed: number;
+      /** The share of all stories that are generated: at least 0, below 1. */
+      readonly share: number;
+    };
+
+/** The source of stories that `spec` describes; prepared data is read and checked. */
+export async function openStream(spec: StreamSpec): Promise<StorySource> {
+  if (spec.kind === "generated") return generatedSource(spec.seed);
+  const { splits } = await loadPrepared(spec.folder);
+  const real = preparedSource(splits[spec.split], spec.seed);
+  return spec.kind === "prepared" ? real : mixedSource(real, generatedSource(spec.seed), spec.share);
+}
