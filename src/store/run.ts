@@ -188,6 +188,7 @@ export class Run {
 
   /** Saves a checkpoint, after everything logged so far is on the disk. */
   async save(checkpoint: Omit<SaveOptions, "keepLast" | "fs">): Promise<SavedCheckpoint> {
+    await this.#lock.touch();
     this.sync();
     const saved = await saveCheckpoint(this.folder, {
       ...checkpoint,

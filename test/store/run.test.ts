@@ -331,6 +331,8 @@ describe("the lock", () => {
     const error = await rejection(run.update({}));
     expect(error).toBeInstanceOf(FwmError);
     expect(error.message).toMatch(/another process has taken this run over/);
+    await expect(run.save(sample(1))).rejects.toThrow(/taken this run over/);
+    expect(await listCheckpoints(path)).toEqual([]);
     await expect(run.close("finished")).rejects.toThrow(/taken this run over/);
     expect(await readFile(join(path, lockFile), "utf8")).toBe(thief);
   });
