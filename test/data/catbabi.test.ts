@@ -132,11 +132,13 @@ describe.skipIf(!hasRealData)("the real 10k files", () => {
   test("a batch of 64 rows takes well under a millisecond", () => {
     const batcher = new StreamBatcher(preparedSource(data.splits.train, 1), { batch: 64, window: 200 });
     for (let i = 0; i < 50; i++) batcher.next();
-    const begin = performance.now();
-    for (let i = 0; i < 200; i++) batcher.next();
-    const each = (performance.now() - begin) / 200;
-    // Measured about 0.15 ms on one quiet core; the machine may be busy.
-    expect(each).toBeLessThan(1);
+    const times = Array.from({ length: 201 }, () => {
+      const begin = performance.now();
+      batcher.next();
+      return performance.now() - begin;
+    }).sort((a, b) => a - b);
+    // The median was 0.21 to 0.23 ms on a busy two-core machine; single calls meet the garbage collector.
+    expect(times[100]).toBeLessThan(1);
   });
 });
 
