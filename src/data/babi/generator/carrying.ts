@@ -3,7 +3,8 @@
  * things.
  *
  * People and things start in rooms the story does not tell. An event is drawn by choosing somebody and an
- * action until the two go together, so whoever can do more acts more often, as in the real files. After every
+ * action until the two go together, so whoever can do more acts more often, as in the real files; gifts come
+ * first where they are possible. After every
  * two statements comes a question about one of the five latest statements, if one can be asked.
  */
 import { dropVerbs, giveVerbs, numerals, takeVerbs } from "../lexicon.ts";
@@ -11,7 +12,10 @@ import type { StoryRandom } from "./random.ts";
 import { family, goes, phrase, recent, rooms, StoryWriter } from "./writer.ts";
 
 const things = ["apple", "football", "milk"] as const;
-const givers = ["bill", "fred", "jeff", "mary"] as const;
+// In the files, of several things that could be given the first in the order above is, and of several people
+// present the first in a fixed order gets it: this one in task 5, the next in task 7.
+const givers = ["mary", "fred", "bill", "jeff"] as const;
+const takers = ["john", "mary", "sandra", "daniel"] as const;
 const takes = takeVerbs.map(phrase);
 const drops = dropVerbs.map(phrase);
 const questionsPerStory = 5;
@@ -46,24 +50,21 @@ interface Thing {
 /** What differs between the tasks of this world. */
 interface Rules {
   readonly names: readonly string[];
-  /** Actions to draw from; in tasks with gifts, giving is drawn as often as its three verbs. */
-  readonly actions: readonly Event["type"][];
+  /** Whether people give things to each other. */
+  readonly gifts: boolean;
   /** Whether "there" after taking is optional (task 3) instead of always written. */
   readonly thereIsOptional: boolean;
   /** What asks a question about the statement of this event; `null` when it allows none. */
   readonly ask: (world: Carrying, event: Event) => (() => void) | null;
 }
 
-const plain = ["move", "take", "drop"] as const;
-const giving = [...plain, "give", "give", "give"] as const;
-
 const rules: Readonly<Record<number, Rules>> = {
-  2: { names: family, actions: plain, thereIsOptional: false, ask: whereIsThing },
-  3: { names: family, actions: plain, thereIsOptional: true, ask: whereWasThing },
-  5: { names: givers, actions: giving, thereIsOptional: false, ask: aboutGift },
-  6: { names: family, actions: plain, thereIsOptional: false, ask: isIn },
-  7: { names: family, actions: giving, thereIsOptional: false, ask: (w, e) => aboutHands(w, e, "count") },
-  8: { names: family, actions: plain, thereIsOptional: false, ask: (w, e) => aboutHands(w, e, "list") },
+  2: { names: family, gifts: false, thereIsOptional: false, ask: whereIsThing },
+  3: { names: family, gifts: false, thereIsOptional: true, ask: whereWasThing },
+  5: { names: givers, gifts: true, thereIsOptional: false, ask: aboutGift },
+  6: { names: family, gifts: false, thereIsOptional: false, ask: isIn },
+  7: { names: takers, gifts: true, thereIsOptional: false, ask: (w, e) => aboutHands(w, e, "count") },
+  8: { names: family, gifts: false, thereIsOptional: false, ask: (w, e) => aboutHands(w, e, "list") },
 };
 
 /** A story of task 2, 3, 5, 6, 7 or 8. */
@@ -106,15 +107,15 @@ class Carrying {
     }));
   }
 
-  /** One event: somebody and an action that go together. */
+  /** One event: a gift three times in seven if one is possible, else somebody and an action that go together. */
   happen(): void {
-    for (;;) {
+    let event = this.rules.gifts ? this.gift() : null;
+    while (event === null) {
       const who = this.random.below(this.rules.names.length);
-      const event = this.act(this.random.pick(this.rules.actions), who);
-      if (event === null) continue;
-      this.events.push(event);
-      return;
+      const action = this.random.below(3);
+      event = action === 0 ? this.move(who) : action === 1 ? this.take(who) : this.drop(who);
     }
+    this.events.push(event);
   }
 
   /** Asks about one of the latest statements; false when there is nothing to ask. */
@@ -130,19 +131,6 @@ class Carrying {
 
   holds(who: number, thing: number): boolean {
     return this.things[thing]!.holder === who;
-  }
-
-  private act(type: Event["type"], who: number): Event | null {
-    switch (type) {
-      case "move":
-        return this.move(who);
-      case "take":
-        return this.take(who);
-      case "drop":
-        return this.drop(who);
-      case "give":
-        return this.give(who);
-    }
   }
 
   private move(who: number): Event | null {
@@ -183,13 +171,18 @@ class Carrying {
     return { type: "drop", who, thing };
   }
 
-  private give(who: number): Event | null {
-    const thing = this.one((candidate) => candidate.holder === who);
-    const near = this.room.flatMap((room, person) =>
-      person !== who && room === this.room[who] ? [person] : [],
-    );
-    if (thing === nobody || near.length === 0) return null;
-    const to = this.random.pick(near);
+  private gift(): Event | null {
+    const thing = this.things.findIndex(({ holder }) => holder !== nobody && this.near(holder).length > 0);
+    if (thing === nobody || this.random.below(7) >= 3) return null;
+    const who = this.things[thing]!.holder;
+    return this.give(who, thing, this.near(who)[0]!);
+  }
+
+  private near(who: number): number[] {
+    return this.room.flatMap((room, person) => (person !== who && room === this.room[who] ? [person] : []));
+  }
+
+  private give(who: number, thing: number, to: number): Event {
     const { names } = this.rules;
     const verb = this.random.pick(giveVerbs);
     const id = this.story.state([names[who]!, verb, "the", things[thing]!, "to", names[to]!]);
