@@ -70,21 +70,19 @@ function tryColourStory(random: StoryRandom): StoryWriter | null {
     colour: none,
     colourId: 0,
   }));
+  // As in the files, a kind gets a new colour whenever an animal is said to be of it; whoever is coloured
+  // between two such statements has the same one.
+  const kindColour = colourKinds.map(() => none);
   const facts = 2 * animals.length - 1;
   while (story.lines.length < facts) {
     const who = random.below(animals.length);
     const animal = animals[who]!;
     if (animal.kindId === 0) {
       animal.kindId = story.state([coloured[who]!, "is", "a", colourKinds[animal.kind]!]);
+      kindColour[animal.kind] = random.below(colours.length);
     } else if (animal.colourId === 0) {
-      if (animal.colour === none) animal.colour = random.below(colours.length);
+      animal.colour = kindColour[animal.kind]!;
       animal.colourId = story.state([coloured[who]!, "is", colours[animal.colour]!]);
-      // Whatever is known to be of the same kind and has no colour yet is expected to have this one.
-      for (const other of animals) {
-        if (other.kind === animal.kind && other.kindId !== 0 && other.colourId === 0) {
-          other.colour = animal.colour;
-        }
-      }
     }
   }
   const asked = animals.findIndex(({ colourId }) => colourId === 0);
