@@ -5,9 +5,10 @@
 import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
 import type { Program } from "./program.ts";
+import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
 
-const commands: readonly CommandEntry[] = [dataCommands];
+const commands: readonly CommandEntry[] = [dataCommands, trainCommand];
 
 /** The whole program. */
 export const fwm: Program = {

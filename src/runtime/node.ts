@@ -11,6 +11,9 @@ import type { Runtime } from "./runtime.ts";
 /** Threads that are used unless told otherwise. */
 export const defaultThreads = availableParallelism();
 
+/** Version of ONNX Runtime. */
+export const ortVersion: string = ort.env.versions.node ?? ort.env.versions.common;
+
 /** ONNX Runtime for Node. Outputs are written into the arrays they are given; nothing is copied. */
 export const nodeRuntime: Runtime = ortRuntime({
   name: "onnxruntime-node",

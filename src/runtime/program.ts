@@ -119,11 +119,13 @@ export class Program {
 
   /**
    * Runs once and gives the outputs by name; states with an update take their next values. The arrays are
-   * overwritten by the next run. `key` is needed when the program draws dropout masks.
+   * overwritten by the next run. `key` is needed when the program draws dropout masks. When `accept` says no to
+   * the outputs, all states keep their values.
    */
   async run(
     inputs: Readonly<Record<string, HostValue>> = {},
     key?: RunKey,
+    accept: (outputs: Readonly<Record<string, HostData>>) => boolean = () => true,
   ): Promise<Record<string, HostData>> {
     this.feedInputs(inputs);
     this.drawMasks(key);
@@ -133,8 +135,9 @@ export class Program {
     }
     for (const name of this.plan.updated) into.set(nextPrefix + name, this.state.spare(name));
     await this.session.run(this.feeds, into);
-    for (const name of this.plan.updated) this.state.swap(name);
-    return Object.fromEntries([...this.results].map(([name, { data }]) => [name, data]));
+    const outputs = Object.fromEntries([...this.results].map(([name, { data }]) => [name, data]));
+    if (accept(outputs)) for (const name of this.plan.updated) this.state.swap(name);
+    return outputs;
   }
 
   /** Frees the runtime's memory. State is JavaScript's and stays. */

@@ -1,0 +1,284 @@
+/** A catbAbI experiment put together: stories, system, trainer, loop and run folder. */
+import { type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
+
+import { catbabiVocabulary } from "../data/vocabulary.ts";
+import { DataError, UsageError } from "../errors.ts";
+import type { HostTensor } from "../runtime/host.ts";
+import { defaultThreads, nodeRuntime, ortVersion } from "../runtime/node.ts";
+import type { Device } from "../runtime/runtime.ts";
+import { createRun, type Run, resumeRun } from "../store/run.ts";
+import { describeEnvironment, gitCommit, readRun } from "../store/run-record.ts";
+import type { TensorData, Tensors } from "../store/safetensors.ts";
+import { freshProgress, type LoopEnd, type LoopProgress, type LoopWatch, train } from "../train/loop.ts";
+import { adam } from "../train/optimizers.ts";
+import { rateAt } from "../train/schedules.ts";
+import { type Score, Scorer } from "../train/score.ts";
+import { averagePrefix, SequenceEvaluator, SequenceTrainer } from "../train/sequenceTrainer.ts";
+import { type Settings, settingsSchema } from "./settings.ts";
+import { openStories, type Stories } from "./stories.ts";
+import { buildSystem } from "./systems.ts";
+
+/** How a command runs an experiment. */
+export interface RunContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  readonly command: readonly string[];
+  readonly packageVersion: string;
+  readonly threads?: number;
+  readonly device?: Device;
+  readonly watch?: LoopWatch;
+  readonly onNote?: (text: string) => void;
+  readonly onWarning?: (text: string) => void;
+}
+
+/** A run to begin, or one to go on with. */
+export type RunPlan =
+  | {
+      readonly kind: "new";
+      readonly experiment: string;
+      readonly settings: Settings;
+      readonly folder: string;
+    }
+  | { readonly kind: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
+
+/** Prefix of the training state in a checkpoint's optimizer file: raw weights when the model file has the average. */
+const rawPrefix = "raw.";
+
+/** Trains, from the beginning or from a checkpoint; the run folder holds everything. */
+export async function trainCatbabi(
+  plan: RunPlan,
+  context: RunContext,
+): Promise<LoopEnd & { folder: string }> {
+  const opened = await openRun(plan, context);
+  const { run, settings } = opened;
+  let outcome: "finished" | "interrupted" | "diverged" | "failed" = "failed";
+  let note: string | undefined;
+  let session: TrainingSession | undefined;
+  try {
+    session = await TrainingSession.open(settings, context, run);
+    if (opened.checkpoint) session.restore(opened.checkpoint);
+    const { training } = settings;
+    const end = await train(
+      session,
+      session,
+      { ...training, rate: (step) => rateAt(step, training.steps, training) },
+      { firstStep: opened.checkpoint?.step ?? 0, progress: session.progress },
+      context.signal,
+      context.watch,
+    );
+    outcome = end.reason === "interrupted" ? "interrupted" : "finished";
+    return { ...end, folder: run.folder };
+  } catch (error) {
+    if (error instanceof Error) {
+      note = error.message.split("\n")[0]!;
+      outcome = error.name === "DivergedError" ? "diverged" : "failed";
+    }
+    throw error;
+  } finally {
+    await session?.release();
+    await run.close(outcome, note);
+  }
+}
+
+async function openRun(plan: RunPlan, context: RunContext) {
+  const about = {
+    command: [...context.command],
+    packageVersion: context.packageVersion,
+    gitCommit: gitCommit(process.cwd()),
+    environment: describeEnvironment({
+      threads: context.threads ?? defaultThreads,
+      ort: ortVersion,
+      device: context.device ?? "cpu",
+    }),
+  };
+  if (plan.kind === "new") {
+    const { experiment, settings } = plan;
+    const run = await createRun(plan.folder, {
+      experiment,
+      settings,
+      seed: settings.training.seed,
+      ...about,
+    });
+    return { run, settings, checkpoint: undefined };
+  }
+  const record = await readRun(plan.folder);
+  const known = settingsSchema.safeParse(record.settings);
+  if (!known.success) {
+    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
+      hint: "resume it with the version that began it",
+    });
+  }
+  const settings = plan.steps
+    ? { ...known.data, training: { ...known.data.training, steps: plan.steps } }
+    : known.data;
+  const resumed = await resumeRun(plan.folder, about, {
+    ...(plan.from ? { from: plan.from } : {}),
+    firstStep: (updates) => updates + 1,
+  });
+  for (const { path, problem } of resumed.skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
+  for (const difference of resumed.differences) {
+    context.onWarning?.(
+      `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
+    );
+  }
+  if (resumed.checkpoint && resumed.checkpoint.step >= settings.training.steps) {
+    await resumed.run.close("finished");
+    throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
+      hint: "give more with --steps",
+    });
+  }
+  return { run: resumed.run, settings, checkpoint: resumed.checkpoint };
+}
+
+/** A trainer with its data stream, as the loop and the run folder see them. */
+class TrainingSession {
+  progress: LoopProgress = freshProgress;
+
+  private constructor(
+    private readonly settings: Settings,
+    private readonly trainer: SequenceTrainer,
+    private readonly evaluator: SequenceEvaluator,
+    private readonly stories: Stories,
+    private batcher: StreamBatcher,
+    private readonly run: Run,
+  ) {}
+
+  static async open(settings: Settings, context: RunContext, run: Run): Promise<TrainingSession> {
+    const { task, training } = settings;
+    const stories = await openStories(task, context.env);
+    for (const remark of stories.remarks) context.onNote?.(remark);
+    const model = buildSystem(settings.system);
+    const options = {
+      runtime: nodeRuntime,
+      ...(context.threads ? { threads: context.threads } : {}),
+      ...(context.device ? { device: context.device } : {}),
+    };
+    const { beta1, beta2, eps, weightDecay, clip, averaging, seed } = training;
+    const trainer = new SequenceTrainer(
+      model,
+      { mode: task.mode, optimizer: adam({ beta1, beta2, eps, decay: weightDecay }), clip, averaging, seed },
+      options,
+    );
+    const evaluator = new SequenceEvaluator(model, task.mode, options);
+    const batcher = new StreamBatcher(stories.source("train", seed), training);
+    return new TrainingSession(settings, trainer, evaluator, stories, batcher, run);
+  }
+
+  /** Takes over the tensors, the stream and the progress of a checkpoint. */
+  restore(checkpoint: {
+    path: string;
+    model: Tensors;
+    optimizer: Tensors;
+    state: Readonly<Record<string, unknown>>;
+  }): void {
+    const saved = checkpoint.state as { batcher: BatcherState; progress: LoopProgress };
+    const { training } = this.settings;
+    this.batcher = StreamBatcher.resume(this.stories.source("train", training.seed), training, saved.batcher);
+    this.progress = saved.progress;
+    const values = new Map<string, HostTensor>();
+    for (const [name, tensor] of Object.entries({ ...checkpoint.model, ...checkpoint.optimizer })) {
+      if (name.startsWith(rawPrefix)) continue;
+      const raw = checkpoint.optimizer[rawPrefix + name];
+      values.set(name, asHost(raw ?? tensor));
+      if (raw) values.set(averagePrefix + name, asHost(tensor));
+    }
+    this.trainer.adopt(values, checkpoint.path);
+  }
+
+  async step(step: number, learningRate: number) {
+    const batch = this.batcher.next();
+    const result = await this.trainer.step(batch, learningRate, { seed: this.settings.training.seed, step });
+    return { ...result, tokens: batch.tokens.length - batch.padded };
+  }
+
+  async validate() {
+    this.evaluator.load(this.trainer.evaluationWeights());
+    const score = await scoreStream(
+      this.evaluator,
+      this.stories.source("valid", this.settings.training.seed),
+      {
+        batch: this.settings.training.validBatch,
+        window: this.settings.training.window,
+        row: this.trainer.rowState(0),
+        onWindow: () => this.run.heartbeat(this.run.record.step),
+      },
+    );
+    const { accuracy, perplexity, loss, perTask } = score;
+    const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
+    return { loss, values: { loss, accuracy, perplexity, ...Object.fromEntries(tasks) } };
+  }
+
+  log(record: Parameters<Run["log"]>[0]): void {
+    this.run.log(record);
+  }
+
+  async heartbeat(step: number): Promise<void> {
+    await this.run.heartbeat(step);
+  }
+
+  async save(step: number, { best, progress }: { best: boolean; progress: LoopProgress }): Promise<void> {
+    const model: Record<string, TensorData> = {};
+    const optimizer: Record<string, TensorData> = {};
+    const weights = this.trainer.evaluationWeights();
+    for (const [name, tensor] of this.trainer.state.snapshot()) {
+      const averagedWeights = weights.get(name);
+      if (averagedWeights) {
+        model[name] = fromHost({ ...tensor, data: Float32Array.from(averagedWeights) });
+        if (this.settings.training.averaging > 0) optimizer[rawPrefix + name] = fromHost(tensor);
+      } else if (!name.startsWith(averagePrefix)) optimizer[name] = fromHost(tensor);
+    }
+    await this.run.save({
+      step,
+      best,
+      config: modelConfig(this.settings, this.run.record.experiment),
+      model,
+      optimizer,
+      state: { batcher: this.batcher.state(), progress },
+      files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
+    });
+    const { bestLoss, bestStep } = progress;
+    await this.run.update({ step, summary: { bestLoss, bestStep } });
+  }
+
+  async release(): Promise<void> {
+    await this.trainer.release();
+    await this.evaluator.release();
+  }
+}
+
+/** What `config.json` says of a model: enough to build it again. */
+export function modelConfig(settings: Settings, experiment: string): Record<string, unknown> {
+  return { format: "fwm-model", version: 1, experiment, mode: settings.task.mode, system: settings.system };
+}
+
+/** Scores a whole split from a given state of every row. */
+export async function scoreStream(
+  evaluator: SequenceEvaluator,
+  source: Parameters<typeof epochBatches>[0],
+  options: {
+    batch: number;
+    window: number;
+    row?: ReadonlyMap<string, Float32Array>;
+    onWindow?: (done: number) => Promise<void> | void;
+  },
+): Promise<Score> {
+  const scorer = new Scorer();
+  evaluator.begin(options.batch, options.row);
+  let done = 0;
+  for (const batch of epochBatches(source, options)) {
+    scorer.add(await evaluator.answer(batch), batch.tasks);
+    await options.onWindow?.(++done);
+  }
+  return scorer.score();
+}
+
+function asHost({ dtype, shape, data }: TensorData): HostTensor {
+  if (dtype !== "f32" && dtype !== "i32")
+    throw new DataError(`a ${dtype} tensor is not part of a checkpoint`);
+  return { dtype, shape, data };
+}
+
+function fromHost({ dtype, shape, data }: HostTensor): TensorData {
+  if (dtype !== "f32") throw new Error(`internal: state of dtype ${dtype} cannot be saved`);
+  return { dtype, shape: [...shape], data: data as Float32Array };
+}

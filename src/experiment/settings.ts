@@ -1,0 +1,155 @@
+/** Settings of an experiment: a task, a system and how it is trained. One strict schema checks them all. */
+import { z } from "zod";
+import { fwmVariants } from "../model/fwm.ts";
+
+const size = z.int().min(1).max(65_536);
+const count = z.int().min(0);
+const share = z.number().min(0).max(1);
+
+/** catbAbI: which stories, and what counts. */
+const taskSchema = z.strictObject({
+  name: z.literal("catbabi"),
+  /** qa: only answers are learned; lm: every next token. */
+  mode: z.enum(["qa", "lm"]),
+  /** Where training stories come from; validation and test are always the prepared files. */
+  source: z.enum(["real", "generated", "mixed"]),
+  /** Share of generated stories when the source is mixed. */
+  share: share.max(0.99),
+  /** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
+  tasks: z.string(),
+  /** Folder of prepared data; empty for the default place. Generated stories need none. */
+  data: z.string(),
+});
+
+/** Sizes of the Fast Weight Memory system. */
+const fwmSchema = z.strictObject({
+  name: z.literal("fwm"),
+  vocabulary: size,
+  embedding: size,
+  hidden: size,
+  /** D: width of keys and values. */
+  memory: size.max(1024),
+  /** N_r: reads in a row. */
+  reads: z.int().min(1).max(16),
+  /** Which text of the equations; see docs/fwm.md. */
+  variant: z.enum(Object.keys(fwmVariants) as [keyof typeof fwmVariants, ...(keyof typeof fwmVariants)[]]),
+  keys: z.enum(["product", "concat"]),
+  /** Tokens per chunk of the parallel form; a matter of speed only. */
+  chunk: z.int().min(1).max(4096),
+});
+
+/** Sizes of a plain LSTM. */
+const lstmSchema = z.strictObject({
+  name: z.literal("lstm"),
+  vocabulary: size,
+  embedding: size,
+  hidden: size,
+});
+
+const trainingSchema = z.strictObject({
+  seed: count,
+  batch: size.max(4096),
+  window: size.max(4096),
+  steps: z.int().min(1),
+  learningRate: z.number().positive(),
+  /** Steps over which the rate rises. */
+  warmup: count,
+  decay: z.enum(["none", "cosine", "linear"]),
+  /** Share of the rate left at the last step. */
+  final: share,
+  /** Step at which the decay begins. */
+  decayFrom: count,
+  beta1: share,
+  beta2: share,
+  eps: z.number().positive(),
+  /** Coupled L2 decay. */
+  weightDecay: z.number().min(0),
+  /** Global gradient norm; 0: no clipping. */
+  clip: z.number().min(0),
+  /** Decay of the moving average of the weights that evaluation uses; 0: none. */
+  averaging: share.max(0.99999),
+  logEvery: z.int().min(1),
+  validEvery: z.int().min(1),
+  validBatch: size.max(4096),
+  /** Steps between checkpoints besides those at validations. */
+  saveEvery: z.int().min(1),
+  /** Validations without a better loss after which training stops; 0: never. */
+  patience: count,
+});
+
+/** The schema of a catbAbI experiment. */
+export const settingsSchema = z.strictObject({
+  task: taskSchema,
+  system: z.discriminatedUnion("name", [fwmSchema, lstmSchema]),
+  training: trainingSchema,
+});
+
+/** Settings of a catbAbI experiment. */
+export type Settings = z.infer<typeof settingsSchema>;
+/** Settings of a system. */
+export type SystemSettings = Settings["system"];
+/** Settings of the training. */
+export type TrainingSettings = Settings["training"];
+
+/** An experiment as `experiments/` defines it. */
+export interface Experiment {
+  /** What it shows, in a line. */
+  readonly shows: string;
+  readonly settings: Settings;
+  /** Small settings laid over the others by `--smoke`: a check, not a result. */
+  readonly smoke: { readonly [Part in keyof Settings]?: Partial<Settings[Part]> };
+  /** The published number this stands beside. */
+  readonly paper?: { readonly [measure: string]: number };
+}
+
+/** The task: question answering on the real 10k stories. */
+export const catbabiTask: Settings["task"] = {
+  name: "catbabi",
+  mode: "qa",
+  source: "real",
+  share: 0.5,
+  tasks: "1-20",
+  data: "",
+};
+
+/** The paper's system as the authors released it. */
+export const fwmSystem: z.infer<typeof fwmSchema> = {
+  name: "fwm",
+  vocabulary: 200,
+  embedding: 256,
+  hidden: 256,
+  memory: 32,
+  reads: 3,
+  variant: "releasedCatbabi",
+  keys: "product",
+  chunk: 40,
+};
+
+/** The released recipe: Adam at 0.001, batch 32, 50,000 steps, nothing else. */
+export const releasedTraining: TrainingSettings = {
+  seed: 1,
+  batch: 32,
+  window: 200,
+  steps: 50_000,
+  learningRate: 1e-3,
+  warmup: 0,
+  decay: "none",
+  final: 0,
+  decayFrom: 0,
+  beta1: 0.9,
+  beta2: 0.999,
+  eps: 1e-8,
+  weightDecay: 0,
+  clip: 0,
+  averaging: 0,
+  logEvery: 25,
+  validEvery: 250,
+  validBatch: 128,
+  saveEvery: 250,
+  patience: 0,
+};
+
+/** Declares an experiment. */
+export function experiment(definition: Experiment): Experiment {
+  return definition;
+}

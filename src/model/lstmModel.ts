@@ -1,0 +1,38 @@
+/** A single-layer LSTM over tokens: embedding, LSTM, softmax. The plain opponent of the same width. */
+import { gatherRows, reshape, state } from "../graph/index.ts";
+import { linear, linearWeights } from "./linear.ts";
+import { lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import type { SequenceModel, TokenSizes } from "./sequence.ts";
+
+/** Sizes of the system. */
+export interface LstmModelConfig extends TokenSizes {
+  readonly hidden: number;
+}
+
+/** The system. */
+export function lstmModel({ vocabulary: V, embedding: E, hidden: H }: LstmModelConfig): SequenceModel {
+  const table = state("embedding", [V, E], { kind: "normal", mean: 0, deviation: 1 });
+  const layer = lstmWeights("lstm", { in: E, hidden: H }, "A");
+  const output = linearWeights(
+    "output",
+    { in: H, out: V },
+    { bias: false, weight: { kind: "normal", mean: 0, deviation: Math.sqrt(2 / (H + V)) } },
+  );
+  return {
+    parameters: [table, layer.Wx, layer.Wh, ...layer.biases, output.W],
+    recurrent: [
+      { name: "h", shape: (B) => [B, H] },
+      { name: "c", shape: (B) => [B, H] },
+    ],
+    window({ tokens, state: [h, c], mask, queries }) {
+      const run = lstm(layer, gatherRows(table, tokens), { h: h!, c: c! }, mask ? { mask } : {});
+      const [T, B] = tokens.shape as [number, number];
+      const seen = queries ? gatherRows(reshape(run.h, [T * B, H]), queries) : run.h;
+      return { logits: linear(output, seen), state: [run.state.h, run.state.c] };
+    },
+    step(tokens, [h, c]) {
+      const next = lstmStep(layer, gatherRows(table, tokens), { h: h!, c: c! });
+      return { logits: linear(output, next.h), state: [next.h, next.c], trace: {} };
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * Optimizers as parts of the graph, with PyTorch's update formulas. g is the gradient, p a parameter.
+ *
+ *   decay    g ← g + λ p                                   (coupled L2: added to the gradient, not AdamW)
+ *   SGD      p ← p - η g
+ *   Adam     m ← β1 m + (1-β1) g,   v ← β2 v + (1-β2) g²
+ *            p ← p - η/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + ε)
+ *   ASGD     p ← p - η g,   a ← p while t ≤ 2, else a ← a + (p - a)/(t-1)     (t0 = 0, λ = 0)
+ *            η is the rate given at the step before (PyTorch stores it at the end of a step)
+ *   clip     g ← g · min(1, limit / (|all g| + 1e-6))
+ */
+import {
+  add,
+  div,
+  equal,
+  max,
+  min,
+  mul,
+  scalar,
+  sqrt,
+  state,
+  stateAttrs,
+  sub,
+  sum,
+  type Tensor,
+  where,
+} from "../graph/index.ts";
+
+/** A state and what replaces it. */
+export type Update = readonly [state: Tensor, next: Tensor];
+
+/** An optimizer: parameters and their gradients become updates. */
+export type Optimizer = (
+  parameters: readonly Tensor[],
+  gradients: readonly Tensor[],
+  rate: Tensor,
+) => Update[];
+
+function slot(prefix: string, parameter: Tensor): Tensor {
+  return state(`${prefix}.${stateAttrs(parameter)!.name}`, parameter.shape);
+}
+
+function decayed(gradient: Tensor, parameter: Tensor, decay: number): Tensor {
+  return decay === 0 ? gradient : add(gradient, mul(parameter, decay));
+}
+
+/** Plain gradient descent. */
+export function sgd({ decay = 0 } = {}): Optimizer {
+  return (parameters, gradients, rate) =>
+    parameters.map((p, i) => [p, sub(p, mul(rate, decayed(gradients[i]!, p, decay)))]);
+}
+
+/** Adam. `1 - βᵗ` is carried along instead of computed from t: nothing cancels. */
+export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0 } = {}): Optimizer {
+  return (parameters, gradients, rate) => {
+    const towards = (before: Tensor, value: Tensor | number, beta: number): Tensor =>
+      add(mul(before, beta), mul(typeof value === "number" ? scalar(value) : value, 1 - beta));
+    const correction1 = state("adam.correction1", []);
+    const correction2 = state("adam.correction2", []);
+    const next1 = towards(correction1, 1, beta1);
+    const next2 = towards(correction2, 1, beta2);
+    const stepSize = div(rate, next1);
+    const root2 = sqrt(next2);
+    const updates: Update[] = [
+      [correction1, next1],
+      [correction2, next2],
+    ];
+    parameters.forEach((p, i) => {
+      const g = decayed(gradients[i]!, p, decay);
+      const m = slot("adam.m", p);
+      const v = slot("adam.v", p);
+      const mNext = towards(m, g, beta1);
+      const vNext = towards(v, mul(g, g), beta2);
+      const step = mul(stepSize, div(mNext, add(div(sqrt(vNext), root2), eps)));
+      updates.push([m, mNext], [v, vNext], [p, sub(p, step)]);
+    });
+    return updates;
+  };
+}
+
+/** Averaged SGD with a constant rate: the average is kept under `asgd.average.<name>`. */
+export function asgd({ decay = 0 } = {}): Optimizer {
+  return (parameters, gradients, rate) => {
+    const steps = state("asgd.steps", []);
+    const before = state("asgd.rate", []);
+    const t = add(steps, 1);
+    const used = where(equal(steps, 0), rate, before);
+    const updates: Update[] = [
+      [steps, t],
+      [before, rate],
+    ];
+    parameters.forEach((p, i) => {
+      const average = slot("asgd.average", p);
+      const next = sub(p, mul(used, decayed(gradients[i]!, p, decay)));
+      const share = div(1, max(sub(t, 1), 1));
+      updates.push([p, next], [average, add(average, mul(sub(next, average), share))]);
+    });
+    return updates;
+  };
+}
+
+/** √ Σ |g|² over all gradients. */
+export function globalNorm(gradients: readonly Tensor[]): Tensor {
+  return sqrt(gradients.map((g) => sum(mul(g, g))).reduce((total, part) => add(total, part)));
+}
+
+/** Gradients scaled down together until their global norm is at most `limit`. */
+export function clipByNorm(
+  gradients: readonly Tensor[],
+  limit: number,
+  norm = globalNorm(gradients),
+): Tensor[] {
+  const factor = min(div(limit, add(norm, 1e-6)), 1);
+  return gradients.map((g) => mul(g, factor));
+}
+
+/** An exponential moving average of parameters, kept under `average.<name>`: a ← d a + (1-d) p. */
+export function averaged(updates: readonly Update[], parameters: readonly Tensor[], decay: number): Update[] {
+  const nextOf = new Map(updates);
+  return parameters.map((p) => {
+    const average = state(`average.${stateAttrs(p)!.name}`, p.shape, stateAttrs(p)!.initial);
+    return [average, add(mul(average, decay), mul(nextOf.get(p)!, 1 - decay))];
+  });
+}
