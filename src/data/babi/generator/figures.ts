@@ -72,11 +72,11 @@ export function sizeStory(random: StoryRandom): StoryWriter {
   const told: Comparison[] = [];
   for (let asked = 0; asked < 5; ) {
     do compareFive(random, story, things, told);
-    while (conclusions(things.length, told).length === 0);
+    while (!told.some(({ smaller }) => told.some(({ bigger }) => bigger === smaller)));
     // Now and then the files break off the questions, compare five more and ask five again.
     const breaks = told.length > 5 ? 88 : 1000;
     for (asked = 0; asked < 5 && random.below(breaks) > 0; asked++) {
-      askSize(random, story, things, random.pick(conclusions(things.length, told)));
+      askSize(random, story, things, told);
     }
   }
   return story;
@@ -101,29 +101,26 @@ function compareFive(
   }
 }
 
-/** What follows in two steps: for each thing between two others, its first comparison upwards and downwards. */
-function conclusions(count: number, told: readonly Comparison[]): [up: Comparison, down: Comparison][] {
-  const found: [Comparison, Comparison][] = [];
-  for (let middle = 0; middle < count; middle++) {
-    const up = told.find(({ smaller }) => smaller === middle);
-    const down = told.find(({ bigger }) => bigger === middle);
-    if (up !== undefined && down !== undefined) found.push([up, down]);
-  }
-  return found;
-}
-
+/** Asks what follows from any statement and the first that goes on from it: down for "yes", up for "no". */
 function askSize(
   random: StoryRandom,
   story: StoryWriter,
   things: readonly (readonly string[])[],
-  [up, down]: [up: Comparison, down: Comparison],
+  told: readonly Comparison[],
 ): void {
   const yes = random.coin();
+  const chains = told.flatMap((first) => {
+    const second = told.find(({ bigger, smaller }) =>
+      yes ? bigger === first.smaller : smaller === first.bigger,
+    );
+    return second === undefined ? [] : [[first, second] as const];
+  });
+  const [first, second] = random.pick(chains);
   const [bigger, smaller] = yes
-    ? [things[up.bigger]!, things[down.smaller]!]
-    : [things[down.smaller]!, things[up.bigger]!];
+    ? [things[first.bigger]!, things[second.smaller]!]
+    : [things[first.smaller]!, things[second.bigger]!];
   const words = random.coin()
     ? ["is", "the", ...bigger, "bigger", "than", "the", ...smaller]
     : ["does", "the", ...smaller, "fit", "in", "the", ...bigger];
-  story.ask(words, yes ? "yes" : "no", yes ? [up.id, down.id] : [down.id, up.id]);
+  story.ask(words, yes ? "yes" : "no", [first.id, second.id]);
 }
