@@ -49,7 +49,10 @@ export async function tfjsFwm(
   const { inputs, targets, questions, weights } = fwmProblem(sizes);
   const names = Object.keys(weights) as FwmWeightName[];
   const w = Object.fromEntries(
-    names.map((name) => [name, tf.variable(tf.tensor(weights[name].values, [...weights[name].shape]))]),
+    names.map((name) => [
+      name,
+      tf.tidy(() => tf.variable(tf.tensor(weights[name].values, [...weights[name].shape]))),
+    ]),
   ) as Record<FwmWeightName, tf.Variable>;
 
   // Cast afterwards: asked for float32, the backend's oneHot writes integers into the float tensor.

@@ -90,7 +90,7 @@ export async function tfjsLstm(sizes: LstmSizes): Promise<Peer & { gradients(): 
       ),
     ),
   );
-  const b = tf.variable(tf.tensor1d(problem.b));
+  const b = tf.tidy(() => tf.variable(tf.tensor1d(problem.b)));
 
   function loss(weight: Weight): tf.Scalar {
     let state: [tf.Tensor, tf.Tensor] = [tf.zeros([batch, units]), tf.zeros([batch, units])];
