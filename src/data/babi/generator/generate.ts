@@ -33,6 +33,11 @@ export function generateStory({ task, seed, index }: { task: number; seed: numbe
   if (!tasks.includes(task)) {
     throw new UsageError(`task ${task}: there is no such bAbI task`, { hint: "tasks are numbered 1 to 20" });
   }
+  if (!Number.isSafeInteger(seed) || !Number.isSafeInteger(index) || index < 0) {
+    throw new UsageError(
+      `seed ${seed}, story ${index}: both must be whole numbers, the story's not negative`,
+    );
+  }
   return { task, lines: write(task, new StoryRandom(seed, task, index)).lines };
 }
 

@@ -11,22 +11,30 @@ interface Step {
   readonly id: number;
 }
 
+interface Arrival {
+  readonly steps: readonly Step[];
+  /** In how many ways one can get here in as few steps. */
+  readonly ways: number;
+}
+
 /** Places as nodes, and the stated neighbourhoods as steps both ways. */
 export class PlaceMap {
   private readonly steps = new Map<string, Step[]>();
 
   /** `place` lies `direction` of `from`. */
   connect(place: string, direction: string, from: string, id: number): void {
+    if (place === from) throw new NotUnderstood(`the ${place} cannot lie ${direction} of itself`);
     this.step(from, direction, place, id);
     this.step(place, directions[direction]!.opposite, from, id);
   }
 
   private step(from: string, direction: string, to: string, id: number): void {
     const steps = this.steps.get(from) ?? [];
-    if (steps.some((step) => step.direction === direction && step.to !== to)) {
-      throw new NotUnderstood(`something else already lies ${direction} of the ${from}`);
+    const before = steps.find((step) => step.direction === direction || step.to === to);
+    if (before === undefined) this.steps.set(from, [...steps, { direction, to, id }]);
+    else if (before.direction !== direction || before.to !== to) {
+      throw new NotUnderstood(`the ${before.to} lies ${before.direction} of the ${from} already`);
     }
-    this.steps.set(from, [...steps, { direction, to, id }]);
   }
 
   /** What is `direction` of `from`? */
@@ -36,37 +44,34 @@ export class PlaceMap {
     return { answer: step.to, supports: [step.id] };
   }
 
-  /** The shortest way from `from` to `to`, as letters. */
+  /** The shortest way from `from` to `to`, as letters; there must be only one. */
   path(from: string, to: string): Answer {
     if (from === to) throw new NotUnderstood(`there is no way to go from the ${from} to itself`);
-    const cameBy = new Map<string, { before: string; step: Step }>();
+    const reached = new Map<string, Arrival>([[from, { steps: [], ways: 1 }]]);
     let front = [from];
-    while (front.length > 0 && !front.includes(to)) {
-      const next: string[] = [];
+    while (front.length > 0 && !reached.has(to)) {
+      const next = new Map<string, Arrival>();
       for (const place of front) {
+        const here = reached.get(place)!;
         for (const step of this.steps.get(place) ?? []) {
-          if (step.to === from || front.includes(step.to)) continue;
-          const known = cameBy.get(step.to);
-          if (known === undefined) {
-            cameBy.set(step.to, { before: place, step });
-            next.push(step.to);
-          } else if (step.to === to && next.includes(to)) {
-            throw new NotUnderstood(`there are two shortest ways from the ${from} to the ${to}`);
-          }
+          if (reached.has(step.to)) continue;
+          const other = next.get(step.to);
+          next.set(step.to, {
+            steps: other?.steps ?? [...here.steps, step],
+            ways: here.ways + (other?.ways ?? 0),
+          });
         }
       }
-      front = next;
+      for (const [place, arrival] of next) reached.set(place, arrival);
+      front = [...next.keys()];
     }
-    const steps: Step[] = [];
-    for (let place = to; place !== from; ) {
-      const way = cameBy.get(place);
-      if (way === undefined) throw new NotUnderstood(`the story gives no way from the ${from} to the ${to}`);
-      steps.unshift(way.step);
-      place = way.before;
-    }
+    const end = reached.get(to);
+    if (end === undefined) throw new NotUnderstood(`the story gives no way from the ${from} to the ${to}`);
+    if (end.ways > 1)
+      throw new NotUnderstood(`there are several shortest ways from the ${from} to the ${to}`);
     return {
-      answer: steps.map((step) => directions[step.direction]!.letter).join(","),
-      supports: steps.map((step) => step.id),
+      answer: end.steps.map((step) => directions[step.direction]!.letter).join(","),
+      supports: end.steps.map((step) => step.id),
     };
   }
 }

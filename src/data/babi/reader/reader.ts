@@ -5,7 +5,7 @@
  * a sentence it cannot parse, an event that cannot happen and a question the story leaves open are errors.
  */
 import { DataError } from "../../../errors.ts";
-import type { Line, StorySource } from "../format.ts";
+import type { Line, Story, StorySource } from "../format.ts";
 import type { Answer } from "./answer.ts";
 import { Belongings } from "./belongings.ts";
 import { Creatures } from "./creatures.ts";
@@ -181,4 +181,10 @@ function given(inquiry: { thing: string; who?: string; to?: string }): {
     ...(inquiry.who === undefined ? {} : { from: inquiry.who }),
     ...(inquiry.to === undefined ? {} : { to: inquiry.to }),
   };
+}
+
+/** The reader's answers to the questions of a story, in order. */
+export function answerStory(story: Story): Answer[] {
+  const reader = new StoryReader(story.source);
+  return story.lines.map((line) => reader.read(line)).filter((answer) => answer !== null);
 }

@@ -1,7 +1,7 @@
 /**
  * People in rooms: who is where, or may be, or is not (tasks 1 to 3, 5 to 13).
  *
- * The latest statement about a person counts; a denial takes away what was known only where it contradicts it.
+ * The latest statement about a person counts; a denial takes away only what it contradicts.
  */
 import type { Answer } from "./answer.ts";
 import { NotUnderstood } from "./grammar.ts";
@@ -24,9 +24,15 @@ export class Rooms {
     this.known.set(who, { places, denied: null, ids });
   }
 
-  /** `who` is not in `place`. */
+  /** `who` is not in `place`: what is left of what was known still holds. */
   deny(who: string, place: string, id: number): void {
-    this.known.set(who, { places: [], denied: place, ids: [id] });
+    const known = this.known.get(who);
+    const left = known?.places.filter((other) => other !== place) ?? [];
+    if (known === undefined || left.length === 0) {
+      this.known.set(who, { places: [], denied: place, ids: [id] });
+    } else if (left.length < known.places.length) {
+      this.put(who, left, [...known.ids, id]);
+    }
   }
 
   /** The place `who` certainly is in, or `null`. */
