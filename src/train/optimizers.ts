@@ -114,11 +114,18 @@ export function clipByNorm(
   return gradients.map((g) => mul(g, factor));
 }
 
-/** An exponential moving average of parameters, kept under `average.<name>`: a ← d a + (1-d) p. */
+/**
+ * A moving average of parameters, kept under `average.<name>`: a ← d a + (1-d) p, where d = min(decay, t/(t+9))
+ * at update t = 0, 1, …, so that early values are forgotten quickly and the first average is the first p.
+ */
 export function averaged(updates: readonly Update[], parameters: readonly Tensor[], decay: number): Update[] {
   const nextOf = new Map(updates);
-  return parameters.map((p) => {
-    const average = state(`average.${stateAttrs(p)!.name}`, p.shape, stateAttrs(p)!.initial);
-    return [average, add(mul(average, decay), mul(nextOf.get(p)!, 1 - decay))];
+  const steps = state("averaging.steps", []);
+  const share = min(div(steps, add(steps, 9)), decay);
+  const averages = parameters.map((p): Update => {
+    const average = state(`average.${stateAttrs(p)!.name}`, p.shape);
+    const next = nextOf.get(p)!;
+    return [average, add(next, mul(sub(average, next), share))];
   });
+  return [[steps, add(steps, 1)], ...averages];
 }

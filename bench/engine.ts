@@ -1,0 +1,223 @@
+/**
+ * The engine's speed: an LSTM layer, forward and backward, as autodiff makes it, beside ONNX Runtime's own fused
+ * LSTM operator (forward only), a TensorFlow.js user's version, and the matmul peak of the same minute.
+ */
+import { create, toBinary } from "@bufbuild/protobuf";
+import { ModelProtoSchema } from "onnx-buf";
+import * as ort from "onnxruntime-node";
+import { grad } from "../src/compile/grad.ts";
+import { input, matmul, mul, sum } from "../src/graph/index.ts";
+import { type LstmWeights, lstm } from "../src/model/lstm.ts";
+import { defaultThreads, nodeRuntime } from "../src/runtime/node.ts";
+import { compile } from "../src/runtime/program.ts";
+import { elapsed, filled, interleaved, summary } from "./measure.ts";
+
+/** Sizes of the LSTM that is measured: the paper's controller. */
+export const lstmSizes = { time: 200, batch: 64, input: 256, hidden: 256 } as const;
+
+/** What `npm run bench -- engine --json` prints. */
+export interface EngineReport {
+  readonly lstm: {
+    readonly forwardBackwardMs: number;
+    readonly ortOpForwardMs: number;
+    readonly ratio: number;
+    readonly gflops: number;
+    readonly unrolledMs: number;
+  };
+  readonly matmulPeakGflops: number;
+  readonly tfjs: { readonly ms: number; readonly ratio: number; readonly backend: string };
+  readonly compileMs: number;
+  readonly dropout: { readonly ms: number; readonly shareOfStep: number };
+  readonly threads: number;
+}
+
+interface Case {
+  run(): Promise<unknown>;
+  release(): Promise<void>;
+}
+
+/** Measures everything in one run, interleaved. */
+export async function benchEngine({ repeats = 9, tfjsRepeats = 3 } = {}): Promise<EngineReport> {
+  const compileTimes: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    let made: Case | undefined;
+    compileTimes.push(
+      await elapsed(async () => {
+        made = await ourLstm(false);
+      }),
+    );
+    await made!.release();
+  }
+  const cases = {
+    ours: await ourLstm(false),
+    ortOp: await ortLstm(),
+    matmul: await squareMatmul(1024),
+  };
+  const times = await interleaved(runs(cases), { repeats });
+  for (const one of Object.values(cases)) await one.release();
+  // Compiled with thousands of nodes; measured apart so that its memory does not disturb the others.
+  const unrolled = await ourLstm(true);
+  const unrolledTimes = await interleaved({ unrolled: unrolled.run }, { repeats: 3 });
+  await unrolled.release();
+
+  const { tfjsLstm } = await import("./peers/tfjsLstm.ts");
+  const { time: steps, batch, input: inputs, hidden: units } = lstmSizes;
+  const peer = await tfjsLstm({ steps, batch, inputs, units });
+  const again = await ourLstm(false);
+  const beside = await interleaved(
+    { tfjs: () => peer.run(), ours: again.run },
+    { repeats: tfjsRepeats, warmup: 1 },
+  );
+  peer.dispose();
+  await again.release();
+
+  const ours = times.ours.median;
+  const masks = dropoutMasks();
+  const dropoutMs = summary(await repeated(masks, repeats)).median;
+  return {
+    lstm: {
+      forwardBackwardMs: ours,
+      ortOpForwardMs: times.ortOp.median,
+      ratio: ours / times.ortOp.median,
+      gflops: lstmFlops() / ours / 1e6,
+      unrolledMs: unrolledTimes.unrolled.median,
+    },
+    matmulPeakGflops: (2 * 1024 ** 3) / times.matmul.least / 1e6,
+    tfjs: { ms: beside.tfjs.median, ratio: beside.tfjs.median / beside.ours.median, backend: peer.backend },
+    compileMs: summary(compileTimes).median,
+    dropout: { ms: dropoutMs, shareOfStep: dropoutMs / ours },
+    threads: defaultThreads,
+  };
+}
+
+function runs<Name extends string>(cases: Record<Name, Case>): Record<Name, () => Promise<unknown>> {
+  return Object.fromEntries(
+    Object.entries<Case>(cases).map(([name, one]) => [name, () => one.run()]),
+  ) as Record<Name, () => Promise<unknown>>;
+}
+
+async function repeated(run: () => Promise<unknown>, times: number): Promise<number[]> {
+  const all: number[] = [];
+  for (let i = 0; i < times; i++) all.push(await elapsed(run));
+  return all;
+}
+
+/** Six products of the same size: two forward, four backward. */
+function lstmFlops(): number {
+  const { time, batch, input: E, hidden: H } = lstmSizes;
+  return 2 * time * batch * 4 * H * (3 * E + 3 * H);
+}
+
+/** Builds, differentiates and compiles the layer: gradients of all weights and of the input. */
+async function ourLstm(unroll: boolean): Promise<Case> {
+  const { time: T, batch: B, input: E, hidden: H } = lstmSizes;
+  const w: LstmWeights = {
+    cell: "B",
+    Wx: input("Wx", [E, 4 * H]),
+    Wh: input("Wh", [H, 4 * H]),
+    biases: [input("b", [4 * H])],
+  };
+  const x = input("x", [T, B, E]);
+  const [h, c] = [input("h", [B, H]), input("c", [B, H])];
+  const { h: y } = lstm(w, x, { h, c }, { unroll });
+  const loss = sum(mul(y, input("coefficients", [T, B, H])));
+  const wanted = [w.Wx, w.Wh, w.biases[0]!, x];
+  const gradients = Object.fromEntries(grad(loss, wanted).map((g, i) => [`d${i}`, g]));
+  const program = await compile({ outputs: { loss, ...gradients } }, { runtime: nodeRuntime });
+  const feeds = {
+    Wx: filled(E * 4 * H),
+    Wh: filled(H * 4 * H),
+    b: filled(4 * H),
+    x: filled(T * B * E, 2),
+    h: filled(B * H),
+    c: filled(B * H),
+    coefficients: filled(T * B * H),
+  };
+  return { run: () => program.run(feeds), release: () => program.release() };
+}
+
+async function squareMatmul(n: number): Promise<Case> {
+  const program = await compile(
+    { outputs: { y: matmul(input("a", [n, n]), input("b", [n, n])) } },
+    { runtime: nodeRuntime },
+  );
+  const feeds = { a: filled(n * n), b: filled(n * n, 0.1, 2) };
+  return { run: () => program.run(feeds), release: () => program.release() };
+}
+
+/** ONNX Runtime's own operator with constant weights, which it may prepare in advance. */
+async function ortLstm(): Promise<Case> {
+  const { time: T, batch: B, input: E, hidden: H } = lstmSizes;
+  const info = (name: string, shape: readonly number[]) => ({
+    name,
+    type: {
+      value: {
+        case: "tensorType" as const,
+        value: {
+          elemType: 1,
+          shape: { dim: shape.map((n) => ({ value: { case: "dimValue" as const, value: BigInt(n) } })) },
+        },
+      },
+    },
+  });
+  const weight = (name: string, dims: readonly number[]) => ({
+    name,
+    dataType: 1,
+    dims: dims.map(BigInt),
+    rawData: new Uint8Array(filled(dims.reduce((a, b) => a * b)).buffer as ArrayBuffer),
+  });
+  const model = create(ModelProtoSchema, {
+    irVersion: 9n,
+    opsetImport: [{ domain: "", version: 20n }],
+    graph: {
+      name: "lstm",
+      node: [
+        {
+          opType: "LSTM",
+          name: "lstm",
+          input: ["x", "w", "r", "b"],
+          output: ["y"],
+          attribute: [{ name: "hidden_size", type: 2, i: BigInt(H) }],
+        },
+      ],
+      input: [info("x", [T, B, E])],
+      output: [info("y", [T, 1, B, H])],
+      initializer: [weight("w", [1, 4 * H, E]), weight("r", [1, 4 * H, H]), weight("b", [1, 8 * H])],
+    },
+  });
+  const session = await ort.InferenceSession.create(toBinary(ModelProtoSchema, model), {
+    intraOpNumThreads: defaultThreads,
+  });
+  const x = new ort.Tensor("float32", filled(T * B * E, 2), [T, B, E]);
+  return { run: () => session.run({ x }), release: () => session.release() };
+}
+
+/** The masks a regularised layer of this size draws per step: locked input and output, and its recurrent matrix. */
+function dropoutMasks(): () => Promise<unknown> {
+  const { batch: B, input: E, hidden: H } = lstmSizes;
+  const sizes = [B * E, B * H, H * 4 * H];
+  const masks = sizes.map((size) => new Uint8Array(size));
+  return async () => {
+    const { fillMask, keyOf } = await import("../src/graph/random.ts");
+    masks.forEach((mask, i) => {
+      fillMask(mask, 0.5, keyOf(1, "bench", i));
+    });
+  };
+}
+
+/** The report for people. */
+export function describeEngine(report: EngineReport): string {
+  const { lstm: l, tfjs } = report;
+  const ms = (value: number): string => `${value.toFixed(0)} ms`;
+  return [
+    `LSTM 256, batch 64, 200 steps, forward + backward   ${ms(l.forwardBackwardMs)}  (${l.gflops.toFixed(0)} GFLOPS)`,
+    `  ONNX Runtime's LSTM operator, forward only        ${ms(l.ortOpForwardMs)}`,
+    `  ratio                                             ${l.ratio.toFixed(2)}  (goal: at most 3.2)`,
+    `  the same written out step by step                 ${ms(l.unrolledMs)}`,
+    `matmul 1024 x 1024 x 1024, best                     ${report.matmulPeakGflops.toFixed(0)} GFLOPS`,
+    `TensorFlow.js (${tfjs.backend}), forward + backward        ${ms(tfjs.ms)}`,
+    `  times ours                                        ${tfjs.ratio.toFixed(1)}  (goal: at least 10)`,
+    `build, differentiate and compile                    ${ms(report.compileMs)}  (goal: under 1000)`,
+    `dropout masks of such a layer                       ${report.dropout.ms.toFixed(2)} ms  (${(100 * report.dropout.shareOfStep).toFixed(2)} % of the step)`,
+  ].join("\n");
+}
