@@ -109,9 +109,9 @@ function fwmLoss(sizes: FwmSizes, p: FwmProblem): number {
   return loss / asked;
 }
 
-/** Central differences of `loss` for every entry of `weights`, whose step is exact in float32. */
+/** Central differences of `loss`, in float64, over the change that the float32 weights really make. */
 function differences(weights: Float32Array, loss: () => number): number[] {
-  const step = 2 ** -10;
+  const step = 2 ** -14;
   return Array.from(weights, (value, i) => {
     weights[i] = value + step;
     const [above, high] = [loss(), weights[i]!];
