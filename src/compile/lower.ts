@@ -6,6 +6,7 @@ import {
   AttributeProto_AttributeType as AttributeType,
   type GraphProto,
   GraphProtoSchema,
+  type ModelProto,
   ModelProtoSchema,
   type NodeProto,
   NodeProtoSchema,
@@ -16,7 +17,9 @@ import {
 } from "onnx-buf";
 import type { OnnxAttribute, OnnxBody } from "../graph/op.ts";
 import { onnxType } from "../graph/ops/compare.ts";
+import { lastTwoExchanged } from "../graph/ops/shape.ts";
 import { type DType, type Shape, type Tensor, type TensorType, topological } from "../graph/tensor.ts";
+import { constantKey } from "./constantKey.ts";
 
 /** A graph with names for what goes in and comes out. */
 export interface NamedGraph {
@@ -35,7 +38,16 @@ export interface LowerOptions {
 
 /** The ONNX model of a graph, encoded. */
 export function lower(graph: NamedGraph, options: LowerOptions = {}): Uint8Array {
-  const scope = new ModelScope(options);
+  return toBinary(ModelProtoSchema, lowerToModel(graph, options));
+}
+
+/** The ONNX model of a graph. */
+export function lowerToModel(graph: NamedGraph, options: LowerOptions = {}): ModelProto {
+  const scope = new ModelScope(options, [
+    ...graph.inputs.keys(),
+    ...graph.outputs.keys(),
+    ...(graph.embedded?.keys() ?? []),
+  ]);
   const top = new GraphWriter(scope, graph.name);
   for (const [name, tensor] of graph.inputs) {
     top.names.set(tensor, name);
@@ -49,7 +61,7 @@ export function lower(graph: NamedGraph, options: LowerOptions = {}): Uint8Array
   for (const [name, tensor] of graph.outputs) top.output(name, tensor);
   const proto = top.finish();
   proto.initializer = scope.initializers;
-  const model = create(ModelProtoSchema, {
+  return create(ModelProtoSchema, {
     irVersion: 9n,
     producerName: "fwm",
     opsetImport: [
@@ -58,7 +70,6 @@ export function lower(graph: NamedGraph, options: LowerOptions = {}): Uint8Array
     ],
     graph: proto,
   });
-  return toBinary(ModelProtoSchema, model);
 }
 
 /** What the graphs of one model share: constants and unique names. */
@@ -66,18 +77,25 @@ class ModelScope {
   readonly initializers: TensorProto[] = [];
   private readonly constants = new Map<string, string>();
   private count = 0;
+  private readonly taken: ReadonlySet<string>;
   usesMicrosoft = false;
 
-  constructor(readonly options: LowerOptions) {}
+  constructor(
+    readonly options: LowerOptions,
+    taken: readonly string[],
+  ) {
+    this.taken = new Set(taken);
+  }
 
   unique(stem: string): string {
-    return `${stem}_${this.count++}`;
+    const name = `${stem}_${this.count++}`;
+    return this.taken.has(name) ? this.unique(stem) : name;
   }
 
   constant(data: ArrayLike<number>, shape: Shape, dtype: DType): string {
-    const key = data.length <= 4096 ? `${dtype}[${shape.join(",")}] ${Array.from(data).join(",")}` : "";
-    const known = this.constants.get(key);
-    if (key && known) return known;
+    const key = constantKey(data, shape, dtype);
+    const known = key && this.constants.get(key);
+    if (known) return known;
     const name = this.unique("constant");
     if (key) this.constants.set(key, name);
     this.initializers.push(tensorProto(name, data, shape, dtype));
@@ -85,12 +103,13 @@ class ModelScope {
   }
 }
 
+const fusedProduct = "com.microsoft.FusedMatMul";
+
 class GraphWriter {
   readonly names = new Map<Tensor, string>();
   readonly inputs: ValueInfoProto[] = [];
   private readonly nodes: NodeProto[] = [];
   private readonly outputs: ValueInfoProto[] = [];
-  private readonly given = new Set<string>();
 
   constructor(
     private readonly scope: ModelScope,
@@ -106,7 +125,13 @@ class GraphWriter {
         inputs: readonly string[],
         outputs: number,
         attributes: Record<string, OnnxAttribute> = {},
-      ): string[] => this.emit(stem, opType, inputs, outputs, attributes);
+      ): string[] => {
+        if (opType !== fusedProduct || !this.scope.options.portable) {
+          return this.emit(stem, opType, inputs, outputs, attributes);
+        }
+        const operands = this.exchanged(stem, inputs, node.inputs, attributes);
+        return this.emit(stem, "MatMul", operands, 1, {});
+      };
       const made = node.op.onnx({
         inputs: node.inputs.map((input) => this.names.get(input)!),
         inputTypes: node.inputs,
@@ -130,9 +155,6 @@ class GraphWriter {
     outputs: number,
     attributes: Record<string, OnnxAttribute>,
   ): string[] {
-    if (opType === "com.microsoft.FusedMatMul" && this.scope.options.portable) {
-      return this.emit(stem, "MatMul", this.exchanged(stem, inputs, attributes), 1, {});
-    }
     const microsoft = opType.startsWith("com.microsoft.");
     this.scope.usesMicrosoft ||= microsoft;
     const name = this.scope.unique(stem);
@@ -154,14 +176,12 @@ class GraphWriter {
   private exchanged(
     stem: string,
     inputs: readonly string[],
+    operands: readonly Tensor[],
     { transA, transB }: Record<string, OnnxAttribute>,
   ): string[] {
     return inputs.map((input, i) => {
       if (!(i === 0 ? transA : transB)) return input;
-      const rank = [...this.names].find(([, name]) => name === input)![0].rank;
-      const perm = [...Array(rank).keys()];
-      [perm[rank - 2], perm[rank - 1]] = [rank - 1, rank - 2];
-      return this.emit(stem, "Transpose", [input], 1, { perm })[0]!;
+      return this.emit(stem, "Transpose", [input], 1, { perm: lastTwoExchanged(operands[i]!.rank) })[0]!;
     });
   }
 
@@ -191,8 +211,6 @@ class GraphWriter {
       writer.names.set(param, name);
       if (i < inputs) writer.inputs.push(valueInfo(name, param));
     });
-    const outer = new Set(writer.names.values());
-    for (const name of outer) writer.given.add(name);
     const results = resultOrder.map((i) => body.results[i]!);
     writer.write(results);
     for (const result of results) writer.output(this.scope.unique("result"), result);
