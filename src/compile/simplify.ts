@@ -10,7 +10,8 @@ import { remakeScan, type ScanAttrs, scanAttrs } from "../graph/ops/scan.ts";
 import { lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
 import { constantValue } from "../graph/ops/source.ts";
 import { remake, rewrite } from "../graph/rewrite.ts";
-import { type Node, type Shape, sameShape, type Tensor, topological } from "../graph/tensor.ts";
+import { type Node, type Shape, sameShape, showType, type Tensor, topological } from "../graph/tensor.ts";
+import { constantKey } from "./constantKey.ts";
 
 /** The outputs of an equivalent, smaller graph. */
 export function simplify(outputs: readonly Tensor[]): Tensor[] {
@@ -45,11 +46,11 @@ function keyOf(node: Node, inputs: readonly Tensor[]): string {
   if (node.inputs.length === 0 && node.op.name !== "constant") return `${node.op.name}#${node.id}`;
   const constant = node.op.name === "constant" ? constantValue(node.outputs[0]!) : undefined;
   if (constant) {
-    const type = `${constant.dtype}[${constant.shape.join(",")}]`;
-    if (constant.data.length <= 4096) return `constant ${type} ${Array.from(constant.data).join(",")}`;
+    const key = constantKey(constant.data, constant.shape, constant.dtype);
+    if (key) return `constant ${key}`;
     const data = constant.data as object;
     if (!dataIds.has(data)) dataIds.set(data, dataCount++);
-    return `constant ${type} @${dataIds.get(data)}`;
+    return `constant ${showType(constant)} @${dataIds.get(data)}`;
   }
   return `${node.op.name}(${names}) ${JSON.stringify(node.attrs)}`;
 }
@@ -147,7 +148,10 @@ function withoutExpand(node: Node, inputs: readonly Tensor[]): Tensor | undefine
   return undefined;
 }
 
-/** Loops without the outputs nobody uses, and without the state and inputs only those needed. */
+/**
+ * Loops without the outputs nobody uses, without the state and inputs only those needed, and without outputs
+ * that are there already: a value stacked twice, or a slice of an input stacked again.
+ */
 function pruneLoops(outputs: readonly Tensor[]): Tensor[] {
   const used = new Set<Tensor>(outputs);
   for (const node of topological(outputs)) for (const input of node.inputs) used.add(input);
@@ -164,8 +168,15 @@ function pruneLoop(
   used: ReadonlySet<Tensor>,
 ): readonly Tensor[] {
   const { body, carries, xs } = attrs;
+  const wanted = [...node.outputs.keys()].filter((i) => used.has(node.outputs[i]!));
+  const inputOf = (i: number): Tensor | undefined => {
+    const param = i < carries ? -1 : body.params.indexOf(body.results[i]!, carries);
+    return param >= 0 && param < carries + xs ? inputs[param] : undefined;
+  };
+  const twinOf = (i: number): number =>
+    i < carries ? i : wanted.find((j) => j >= carries && body.results[j] === body.results[i])!;
   // A carry lives if its last value is used, or if a living result depends on it.
-  const alive = new Set([...node.outputs.keys()].filter((i) => used.has(node.outputs[i]!)));
+  const alive = new Set(wanted.filter((i) => !inputOf(i) && twinOf(i) === i));
   for (let before = -1; before !== alive.size; ) {
     before = alive.size;
     const nodes = new Set(topological([...alive].map((i) => body.results[i]!)));
@@ -188,10 +199,12 @@ function pruneLoop(
     carries: count(0, carries),
     xs: count(carries, carries + xs),
   };
-  return remakeScan(
+  const made = remakeScan(
     node,
     inputs.filter((_, i) => keepsParam[i]),
     next,
     results,
   );
+  for (const i of wanted) made[i] ??= inputOf(i) ?? made[twinOf(i)]!;
+  return made;
 }
