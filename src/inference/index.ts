@@ -1,0 +1,18 @@
+/**
+ * Inference without the file system: everything here can be imported in a browser. Node's `loadModel` and
+ * `evaluateModel` are in `load.ts` and `evaluate.ts`.
+ */
+export { AssociativeMemory, type MemoryDocument, type MemoryOptions, type Vector } from "./memory.ts";
+export { FwmModel, type ModelBytes, type ModelConfig, type ModelOptions, modelFromBytes } from "./model.ts";
+export {
+  type Answer,
+  type AskOptions,
+  type Readable,
+  type Reply,
+  Stream,
+  type StreamOptions,
+  type StreamSnapshot,
+  Streams,
+} from "./stream.ts";
+export { encodeText, UnknownWordError, wordsOf } from "./text.ts";
+export type { MemoryTrace } from "./trace.ts";

@@ -1,0 +1,166 @@
+/** A trained model ready to answer, made from the bytes of its files. Works in Node and in a browser. */
+import { z } from "zod";
+import { Vocabulary } from "../data/vocabulary.ts";
+import { DataError } from "../errors.ts";
+import { settingsSchema } from "../experiment/settings.ts";
+import { buildSystem, countWeights } from "../experiment/systems.ts";
+import { stateAttrs } from "../graph/index.ts";
+import type { SequenceModel } from "../model/sequence.ts";
+import type { Program } from "../runtime/program.ts";
+import type { Runtime } from "../runtime/runtime.ts";
+import { parseJson } from "../store/json.ts";
+import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
+import { StepProgram } from "./stepProgram.ts";
+import { Stream, type StreamOptions, type StreamSource, Streams } from "./stream.ts";
+
+const configSchema = z.strictObject({
+  format: z.literal("fwm-model"),
+  version: z.literal(1),
+  /** Name of the experiment it was trained by. */
+  experiment: z.string(),
+  /** What it learned: answers only, or every next word. */
+  mode: settingsSchema.shape.task.shape.mode,
+  /** The system and its sizes. */
+  system: settingsSchema.shape.system,
+});
+
+/** What `config.json` of a model folder says. */
+export type ModelConfig = z.infer<typeof configSchema>;
+
+/** The files of a model folder, as bytes, texts or values. */
+export interface ModelBytes {
+  /** `config.json` */
+  readonly config: Uint8Array | string | Readonly<Record<string, unknown>>;
+  /** `model.safetensors` */
+  readonly safetensors: Uint8Array | ArrayBuffer | Tensors;
+  /** `vocab.json` */
+  readonly vocab: Uint8Array | string | readonly string[];
+}
+
+/** How a model runs. */
+export interface ModelOptions {
+  readonly runtime: Runtime;
+  /** Threads inside one operator; one is the fastest for a few streams. */
+  readonly threads?: number;
+  /** What the model is called in messages, such as its folder. */
+  readonly name?: string;
+}
+
+/** Checks the content of `config.json`. */
+export function parseModelConfig(value: unknown, file = "config.json"): ModelConfig {
+  const parsed = configSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new DataError(`${file}: not a model this version understands`, {
+    reason: z.prettifyError(parsed.error),
+    hint: "the folder is of another kind, or was made by another version of fwm",
+  });
+}
+
+/** The system a config describes, and its weights checked against it. */
+export function buildModel(
+  config: ModelConfig,
+  tensors: Tensors,
+  file = "model.safetensors",
+): { system: SequenceModel; weights: Map<string, Float32Array> } {
+  const system = buildSystem(config.system);
+  const wanted = system.parameters.map((tensor) => {
+    const { name, shape } = stateAttrs(tensor)!;
+    return [name, { dtype: "f32" as const, shape }] as const;
+  });
+  expectTensors(tensors, Object.fromEntries(wanted), { file });
+  return { system, weights: new Map(wanted.map(([name]) => [name, floats(tensors[name]!)])) };
+}
+
+/** Makes a model of the files of a model folder. */
+export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmModel {
+  const at = (name: string) => (options.name ? `${options.name}/${name}` : name);
+  const config = parseModelConfig(jsonOf(files.config, at("config.json")), at("config.json"));
+  const { safetensors } = files;
+  const tensors =
+    safetensors instanceof ArrayBuffer || ArrayBuffer.isView(safetensors)
+      ? decodeSafetensors(safetensors, { file: at("model.safetensors"), finite: true }).tensors
+      : safetensors;
+  const { system, weights } = buildModel(config, tensors, at("model.safetensors"));
+  const words = jsonOf(files.vocab, at("vocab.json"));
+  const vocabulary = vocabularyOf(words, config.system.vocabulary, at("vocab.json"));
+  return new FwmModel(config, vocabulary, system, weights, options);
+}
+
+/** A model that answers. Its streams share the compiled program; `release` frees it. */
+export class FwmModel implements StreamSource {
+  private readonly programs = new Map<number, Promise<StepProgram>>();
+
+  /** For `modelFromBytes` and `loadModel`. */
+  constructor(
+    readonly config: ModelConfig,
+    readonly vocabulary: Vocabulary,
+    private readonly system: SequenceModel,
+    private readonly weights: ReadonlyMap<string, Float32Array>,
+    private readonly options: ModelOptions,
+  ) {}
+
+  /** Number of trained weights. */
+  get weightCount(): number {
+    return countWeights(this.system);
+  }
+
+  /** The memory's width, reads and keys; undefined for a system without one. */
+  get memory(): StreamSource["memory"] {
+    const { system } = this.config;
+    return system.name === "fwm"
+      ? { size: system.memory, reads: system.reads, keys: system.keys }
+      : undefined;
+  }
+
+  /** A new stream, with an empty memory. */
+  stream(options: StreamOptions = {}): Stream {
+    return new Stream(this, options);
+  }
+
+  /** Streams that are stepped together: faster than as many single ones. */
+  streams(count: number, options: StreamOptions = {}): Streams {
+    return new Streams(this, count, options);
+  }
+
+  /** The compiled step for a number of rows over a state of its own; streams call this. */
+  async program(rows: number): Promise<Program> {
+    const { runtime, threads = 1 } = this.options;
+    let made = this.programs.get(rows);
+    if (!made) {
+      made = StepProgram.compile(this.system, this.weights, rows, runtime, { threads });
+      this.programs.set(rows, made);
+    }
+    return (await made).instance();
+  }
+
+  /** Frees the runtime's memory. The model's streams cannot read any more. */
+  async release(): Promise<void> {
+    const programs = [...this.programs.values()];
+    this.programs.clear();
+    for (const program of programs) await (await program).release();
+  }
+}
+
+function jsonOf(value: unknown, file: string): unknown {
+  if (typeof value === "string") return parseJson(value, { file });
+  if (value instanceof Uint8Array) return parseJson(new TextDecoder().decode(value), { file });
+  return value;
+}
+
+function vocabularyOf(words: unknown, size: number, file: string): Vocabulary {
+  if (!Array.isArray(words) || !words.every((word) => typeof word === "string")) {
+    throw new DataError(`${file}: expected a list of words`);
+  }
+  if (words.length !== size || new Set(words).size !== size) {
+    throw new DataError(`${file}: the vocabulary does not fit the model`, {
+      expected: `${size} different words`,
+      found: `${words.length}, of which ${new Set(words).size} different`,
+    });
+  }
+  return new Vocabulary(words);
+}
+
+/** `expectTensors` has seen to the type. */
+function floats({ data }: TensorData): Float32Array {
+  return data as Float32Array;
+}

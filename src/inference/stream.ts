@@ -1,0 +1,399 @@
+/**
+ * Streams: a model that reads word by word and answers questions, with its state kept between calls.
+ *
+ * As in catbAbI, a story begins with `<eos>`, a question ends in "?", and the answer is the next word of the
+ * stream. So after a question the stream waits for its answer: `tell` gives it; if the stream just goes on, the
+ * model's own best answer is read in its place, which is right for a user who has none to give.
+ */
+import type { Vocabulary } from "../data/vocabulary.ts";
+import { UsageError } from "../errors.ts";
+import type { KeyCombination } from "../model/fwm.ts";
+import type { HostData } from "../runtime/host.ts";
+import type { Program } from "../runtime/program.ts";
+import { tracePrefix } from "./stepProgram.ts";
+import { encodeText } from "./text.ts";
+import { type MemoryTrace, type TracedQuery, type TracedWord, traceReads } from "./trace.ts";
+
+/** What can be read: a text, its words, or their numbers. */
+export type Readable = string | readonly string[] | Int32Array | Uint16Array;
+
+/** A possible answer. */
+export interface Answer {
+  readonly word: string;
+  readonly probability: number;
+}
+
+/** What a question gives. */
+export interface Reply {
+  /** The most probable answers, best first. */
+  readonly answers: readonly Answer[];
+  /** Which earlier words each read of the memory matched. */
+  readonly trace: MemoryTrace;
+}
+
+/** Choices for a question. */
+export interface AskOptions {
+  /** How many answers to give; 5 unless told. */
+  readonly top?: number;
+}
+
+/** Choices for streams. */
+export interface StreamOptions {
+  /** How many of the last words a trace looks back at; 400 unless told. */
+  readonly window?: number;
+}
+
+/** Everything a row of a stream remembers, as a value that does not change. */
+export interface StreamSnapshot {
+  /** Recurrent state by name: h, c, F. */
+  readonly state: ReadonlyMap<string, Float32Array>;
+  readonly history: readonly TracedWord[];
+  /** The answer that will be read next unless another is told. */
+  readonly pending: number | undefined;
+  /** Whether `<eos>` has been read for the present story. */
+  readonly begun: boolean;
+}
+
+/** What streams need of their model. */
+export interface StreamSource {
+  readonly vocabulary: Vocabulary;
+  /** The memory's shape; undefined for a system without one. */
+  readonly memory:
+    | { readonly size: number; readonly reads: number; readonly keys: KeyCombination }
+    | undefined;
+  /** The compiled step for a number of rows, over a state of its own. */
+  program(rows: number): Promise<Program>;
+}
+
+interface Row {
+  history: TracedWord[];
+  pending: number | undefined;
+  begun: boolean;
+}
+
+type Outputs = Readonly<Record<string, HostData>>;
+
+const endOfStory = "<eos>";
+
+/** Several streams that go through the model together, one token per row and step. */
+export class Streams {
+  private readonly rows: Row[];
+  private readonly window: number;
+  /** States to begin from, until there is a program that holds them. */
+  private readonly initial = new Map<number, StreamSnapshot["state"]>();
+  private program: Program | undefined;
+  /** Calls follow each other in the order in which they were made. */
+  private queue: Promise<unknown> = Promise.resolve();
+
+  /** For `FwmModel`. */
+  constructor(
+    private readonly source: StreamSource,
+    /** How many streams there are. */
+    readonly size: number,
+    { window = 400 }: StreamOptions = {},
+  ) {
+    if (!Number.isSafeInteger(size) || size < 1) {
+      throw new UsageError(`streams: there must be a whole number of them, at least 1, not ${size}`);
+    }
+    this.window = window;
+    this.rows = Array.from({ length: size }, freshRow);
+  }
+
+  /** Reads something on each row; undefined leaves a row as it is. An unknown word throws before anything is read. */
+  read(texts: readonly (Readable | undefined)[]): Promise<void> {
+    const tokens = this.encode(texts);
+    return this.enqueue(async () => {
+      await this.feed(tokens);
+    });
+  }
+
+  /** Reads a question on each row, ending in "?", and answers it; undefined leaves a row as it is. */
+  ask(
+    questions: readonly (Readable | undefined)[],
+    { top = 5 }: AskOptions = {},
+  ): Promise<(Reply | undefined)[]> {
+    const tokens = this.encode(questions);
+    const mark = this.source.vocabulary.id("?");
+    tokens.forEach((row, i) => {
+      if (row && row.at(-1) !== mark) {
+        throw new UsageError('ask: a question ends in "?"', { question: String(questions[i]) });
+      }
+    });
+    return this.enqueue(async () => {
+      const replies: (Reply | undefined)[] = this.rows.map(() => undefined);
+      await this.feed(tokens, (b, outputs) => {
+        const row = this.rows[b]!;
+        const { words } = this.source.vocabulary;
+        const probabilities = softmax(part(outputs.logits!, b, words.length));
+        const best = largest(probabilities, Math.max(1, top));
+        row.pending = best[0]!;
+        replies[b] = {
+          answers: best.slice(0, top).map((id) => ({ word: words[id]!, probability: probabilities[id]! })),
+          trace: traceReads(row.history, this.query(b, outputs)),
+        };
+      });
+      return replies;
+    });
+  }
+
+  /** Gives the answer to the question just asked on a row, instead of the model's own. */
+  tell(row: number, answer: string): void {
+    const asked = this.row(row);
+    if (asked.pending === undefined) {
+      throw new UsageError("tell: no question is waiting for its answer", {
+        hint: "tell() comes right after ask(); to add to the story use read()",
+      });
+    }
+    const [id, ...more] = encodeText(this.source.vocabulary, [answer.trim().toLowerCase()]);
+    if (id === undefined || more.length > 0) throw new UsageError(`tell: ${answer} is not one word`);
+    asked.pending = id;
+  }
+
+  /** Ends the story of a row: the next thing read begins a new one, and the memory stays as it is. */
+  newStory(row: number): void {
+    this.row(row).begun = false;
+  }
+
+  /** Forgets everything a row has read; all rows unless one is named. */
+  reset(row?: number): Promise<void> {
+    const chosen = row === undefined ? [...this.rows.keys()] : [row];
+    for (const b of chosen) this.row(b);
+    return this.enqueue(() => {
+      for (const b of chosen) this.put(b, { state: new Map(), ...freshRow() });
+      return Promise.resolve();
+    });
+  }
+
+  /** Everything a row remembers. */
+  snapshot(row: number): Promise<StreamSnapshot> {
+    this.row(row);
+    return this.enqueue(async () => {
+      const program = await this.ready();
+      const state = new Map(
+        program.plan.updated.map((name) => {
+          const { data } = program.state.get(name);
+          return [name, part(data, row, data.length / this.size).slice()] as const;
+        }),
+      );
+      const { history, pending, begun } = this.rows[row]!;
+      return { state, history: [...history], pending, begun };
+    });
+  }
+
+  /** Puts a row back to a snapshot, of this or another stream of the same model. */
+  restore(row: number, snapshot: StreamSnapshot): Promise<void> {
+    this.row(row);
+    return this.enqueue(() => {
+      this.put(row, snapshot);
+      return Promise.resolve();
+    });
+  }
+
+  private row(row: number): Row {
+    const found = this.rows[row];
+    if (!found) throw new UsageError(`streams: there is no row ${row}`, { rows: `0 to ${this.size - 1}` });
+    return found;
+  }
+
+  private put(b: number, { state, history, pending, begun }: StreamSnapshot): void {
+    this.rows[b] = { history: [...history], pending, begun };
+    if (this.program) setState(this.program, b, this.size, state);
+    else this.initial.set(b, state);
+  }
+
+  private async ready(): Promise<Program> {
+    if (!this.program) {
+      const program = await this.source.program(this.size);
+      for (const [b, state] of this.initial) setState(program, b, this.size, state);
+      this.program = program;
+    }
+    return this.program;
+  }
+
+  private enqueue<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.queue.then(work);
+    this.queue = result.catch(() => undefined);
+    return result;
+  }
+
+  private encode(texts: readonly (Readable | undefined)[]): (number[] | undefined)[] {
+    if (texts.length !== this.size) {
+      throw new UsageError(`streams: ${texts.length} texts given for ${this.size} streams`, {
+        hint: "give one for each row; undefined leaves a row as it is",
+      });
+    }
+    const { vocabulary } = this.source;
+    return texts.map((text) => {
+      if (text === undefined || typeof text === "string")
+        return text === undefined ? text : encodeText(vocabulary, text);
+      const items: readonly (string | number)[] = Array.from<string | number>(text);
+      if (items.every((item) => typeof item === "string")) return encodeText(vocabulary, items);
+      for (const id of items)
+        if (vocabulary.words[Number(id)] === undefined) throw noSuchToken(Number(id), vocabulary);
+      return items.map(Number);
+    });
+  }
+
+  /** Steps until every row's tokens are read; `atEnd` sees the outputs of each row's last token. */
+  private async feed(
+    texts: readonly (number[] | undefined)[],
+    atEnd?: (row: number, outputs: Outputs) => void,
+  ): Promise<void> {
+    const program = await this.ready();
+    const pieces = texts.map((tokens, b) => (tokens && tokens.length > 0 ? this.led(b, tokens) : []));
+    const longest = Math.max(0, ...pieces.map(({ length }) => length));
+    const tokens = new Int32Array(this.size);
+    for (let t = 0; t < longest; t++) {
+      pieces.forEach((piece, b) => {
+        tokens[b] = piece[t] ?? 0;
+      });
+      const outputs = await program.run({ tokens });
+      pieces.forEach((piece, b) => {
+        if (t < piece.length) this.remember(b, piece[t]!, outputs);
+        else this.keep(program, b);
+        if (t === piece.length - 1) atEnd?.(b, outputs);
+      });
+    }
+  }
+
+  /** A row's tokens behind what has to come first: the answer that is still out, and the story's beginning. */
+  private led(b: number, tokens: readonly number[]): number[] {
+    const row = this.rows[b]!;
+    const first = row.pending === undefined ? [] : [row.pending];
+    const eos = row.begun ? undefined : this.source.vocabulary.id(endOfStory);
+    row.pending = undefined;
+    row.begun = true;
+    return [...first, ...(eos === undefined ? [] : [eos]), ...tokens];
+  }
+
+  /** Takes a step back for a row that had nothing to read: the former state is in the spare buffers. */
+  private keep(program: Program, b: number): void {
+    for (const name of program.plan.updated) {
+      const { data } = program.state.get(name);
+      const size = data.length / this.size;
+      part(data, b, size).set(part(program.state.spare(name).data, b, size));
+    }
+  }
+
+  private remember(b: number, token: number, outputs: Outputs): void {
+    const { history } = this.rows[b]!;
+    const size = this.source.memory?.size ?? 0;
+    const key = (name: string) => part(outputs[tracePrefix + name]!, b, size).slice();
+    history.push({
+      word: this.source.vocabulary.word(token),
+      ...(size > 0 ? { k1: key("k1"), k2: key("k2") } : {}),
+    });
+    if (history.length > this.window) history.shift();
+  }
+
+  private query(b: number, outputs: Outputs): TracedQuery | undefined {
+    const { memory } = this.source;
+    if (!memory) return undefined;
+    const { data } = this.program!.state.get("F");
+    const vector = (name: string) => part(outputs[tracePrefix + name]!, b, memory.size);
+    return {
+      memory: {
+        keySize: memory.size,
+        valueSize: memory.size,
+        keys: memory.keys,
+        weights: part(data, b, data.length / this.size),
+      },
+      n: vector("n0"),
+      e: Array.from({ length: memory.reads }, (_, i) => vector(`e${i + 1}`)),
+    };
+  }
+}
+
+/** One stream. */
+export class Stream {
+  private readonly streams: Streams;
+
+  /** For `FwmModel`. */
+  constructor(
+    private readonly source: StreamSource,
+    private readonly options: StreamOptions = {},
+  ) {
+    this.streams = new Streams(source, 1, options);
+  }
+
+  /** Reads a text, token by token. An unknown word throws a `UsageError` before anything is read. */
+  async read(text: Readable): Promise<void> {
+    await this.streams.read([text]);
+  }
+
+  /** Reads a question, which ends in "?", and answers it. Then `tell` the true answer, or just go on. */
+  async ask(question: Readable, options: AskOptions = {}): Promise<Reply> {
+    const [reply] = await this.streams.ask([question], options);
+    return reply!;
+  }
+
+  /** Gives the answer to the question just asked, instead of the model's own. */
+  tell(answer: string): void {
+    this.streams.tell(0, answer);
+  }
+
+  /** Ends the story: the next thing read begins a new one, and the memory stays as it is. */
+  newStory(): void {
+    this.streams.newStory(0);
+  }
+
+  /** Forgets everything: as a new stream. */
+  async reset(): Promise<void> {
+    await this.streams.reset(0);
+  }
+
+  /** Everything the stream remembers, as a value. */
+  snapshot(): Promise<StreamSnapshot> {
+    return this.streams.snapshot(0);
+  }
+
+  /** Goes back to a snapshot, of this or another stream of the same model. */
+  async restore(snapshot: StreamSnapshot): Promise<void> {
+    await this.streams.restore(0, snapshot);
+  }
+
+  /** A stream that remembers the same and goes its own way from here. */
+  async clone(): Promise<Stream> {
+    const copy = new Stream(this.source, this.options);
+    await copy.restore(await this.snapshot());
+    return copy;
+  }
+}
+
+function freshRow(): Row {
+  return { history: [], pending: undefined, begun: false };
+}
+
+/** Gives a row the state it is to go on from; zeros where none is given. */
+function setState(program: Program, b: number, rows: number, state: StreamSnapshot["state"]): void {
+  for (const name of program.plan.updated) {
+    const { data } = program.state.get(name);
+    const own = part(data, b, data.length / rows);
+    const saved = state.get(name);
+    if (saved) own.set(saved);
+    else own.fill(0);
+  }
+}
+
+/** Row `b` of a batch of values. */
+function part(data: HostData, b: number, size: number): Float32Array {
+  return (data as Float32Array).subarray(b * size, (b + 1) * size);
+}
+
+function softmax(logits: Float32Array): Float64Array {
+  const top = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
+  const shares = Float64Array.from(logits, (logit) => Math.exp(logit - top));
+  const total = shares.reduce((a, b) => a + b, 0);
+  return shares.map((share) => share / total);
+}
+
+/** Positions of the largest values, best first. */
+function largest(values: Float64Array, count: number): number[] {
+  return Array.from(values.keys())
+    .sort((a, b) => values[b]! - values[a]! || a - b)
+    .slice(0, count);
+}
+
+function noSuchToken(id: number, vocabulary: Vocabulary): UsageError {
+  return new UsageError(`no word has number ${id}`, { vocabulary: `0 to ${vocabulary.size - 1}` });
+}
