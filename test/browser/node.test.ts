@@ -5,7 +5,7 @@ import { cases, expectedOf, runCase } from "../support/cases.ts";
 import { expectCase } from "./expectCase.ts";
 
 describe("onnxruntime-node", () => {
-  test.each(cases)("$name", async (each) => {
+  test.each(cases.map((each) => [each.name, each] as const))("%s", async (_, each) => {
     expectCase(each, await runCase(each, nodeRuntime, { threads: 1 }));
   });
 });
