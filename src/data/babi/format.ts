@@ -115,11 +115,10 @@ export function parseLine(text: string, where: StorySource): Line {
 }
 
 function wordsOf(sentence: string, where: StorySource, text: string): string[] {
-  const words = sentence.split(" ");
-  if (!words.every((word) => /^[a-z]+$/.test(word))) {
+  if (!/^[a-z]+(?: [a-z]+)*$/.test(sentence)) {
     throw malformed("a sentence is words of letters with one blank between them", where, text);
   }
-  return words;
+  return sentence.split(" ");
 }
 
 function malformed(what: string, where: StorySource, text: string): DataError {

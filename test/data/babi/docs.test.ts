@@ -1,0 +1,14 @@
+/** The guide's example stories are what the generator writes today. */
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { formatStories } from "../../../src/data/babi/format.ts";
+import { generateStory, tasks } from "../../../src/data/babi/generator/generate.ts";
+
+/** The guide's text. */
+const guide = readFileSync(new URL("../../../docs/infinite-catbabi.md", import.meta.url), "utf8");
+
+test.each(tasks)("task %i is shown with a story of its own", (task) => {
+  const section = guide.split(/^### /m).find((part) => part.startsWith(`Task ${task}: `))!;
+  const [, seed, index, story] = /Seed (\d+), story (\d+):\n\n```text\n([^`]*)```/.exec(section)!;
+  expect(story).toBe(formatStories([generateStory({ task, seed: Number(seed), index: Number(index) })]));
+});
