@@ -185,9 +185,6 @@ function pruneLoop(
   const results = [...alive].sort((i, j) => i - j);
   const nodes = new Set(topological(results.map((i) => body.results[i]!)));
   const keepsParam = body.params.map((p, i) => (i < carries ? alive.has(i) : nodes.has(p.node)));
-  // A loop of ONNX needs at least one x or carry to know its length; ours always has what it had.
-  const firstX = carries;
-  if (xs > 0 && !keepsParam.slice(carries, carries + xs).some(Boolean)) keepsParam[firstX] = true;
   const pruned: GraphFunction = {
     params: body.params.filter((_, i) => keepsParam[i]),
     results: pruneLoops(results.map((i) => body.results[i]!)),

@@ -94,29 +94,28 @@ describe("nothing dead is computed", () => {
         state U : f32[3, 3]
         state W : f32[3, 3]
         %0 = constant all 0 : f32[2, 3]
-        %1, %2, %3, %4 = scan 4 steps : f32[2, 3], f32[2, 3], f32[4, 2, 3], f32[4, 2, 3]
+        %1, %2, %3 = scan 4 steps : f32[2, 3], f32[2, 3], f32[4, 2, 3]
+          carry %4 from %0 : f32[2, 3]
           carry %5 from %0 : f32[2, 3]
-          carry %6 from %0 : f32[2, 3]
-          slice %7 of xs : f32[2, 3]
-          %8 = matmul(%5, U) : f32[2, 3]
-          %9 = add(%8, %7) : f32[2, 3]
-          %10 = tanh(%9) : f32[2, 3]
-          %11 = matmul(%6, W) : f32[2, 3]
-          %12 = add(%11, %5) : f32[2, 3]
-          next %10, %12
-          stack %10, %6
-        %13 = reshape(%4) [8, 3] : f32[8, 3]
-        %14 = reshape(1) [1, 1] : f32[1, 1]
-        %15 = expand(%14) [2, 3] : f32[2, 3]
-        %16, %17 = scan 4 steps in reverse : f32[2, 3], f32[4, 2, 3]
-          carry %18 from %15 : f32[2, 3]
-          slice %19 of %3 : f32[2, 3]
-          %20 = matmul(%18, W) transB : f32[2, 3]
-          next %20
-          stack %18
-        %21 = reshape(%17) [8, 3] : f32[8, 3]
-        %22 = matmul(%13, %21) transA : f32[3, 3]
-        return %22
+          slice %6 of xs : f32[2, 3]
+          %7 = matmul(%4, U) : f32[2, 3]
+          %8 = add(%7, %6) : f32[2, 3]
+          %9 = tanh(%8) : f32[2, 3]
+          %10 = matmul(%5, W) : f32[2, 3]
+          %11 = add(%10, %4) : f32[2, 3]
+          next %9, %11
+          stack %5
+        %12 = reshape(%3) [8, 3] : f32[8, 3]
+        %13 = reshape(1) [1, 1] : f32[1, 1]
+        %14 = expand(%13) [2, 3] : f32[2, 3]
+        %15, %16 = scan 4 steps in reverse : f32[2, 3], f32[4, 2, 3]
+          carry %17 from %14 : f32[2, 3]
+          %18 = matmul(%17, W) transB : f32[2, 3]
+          next %18
+          stack %17
+        %19 = reshape(%16) [8, 3] : f32[8, 3]
+        %20 = matmul(%12, %19) transA : f32[3, 3]
+        return %20
       `,
     );
   });

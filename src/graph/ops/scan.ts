@@ -60,15 +60,23 @@ const scanOp = defineOp<ScanAttrs>("scan", {
     return [...carry.map(({ data }) => data), ...stacked];
   },
   grad: (args) => scanGradient(args),
-  onnx({ inputs, attrs, emitMany, types }) {
-    const { body, carries, xs, reverse } = attrs;
+  onnx({ inputs, attrs, emitMany, types, constant }) {
+    const { carries, reverse, length } = attrs;
+    // ONNX counts the steps along the inputs it cuts into slices and wants at least one.
+    const clock = attrs.xs > 0 ? [] : [constant(new Array<number>(length).fill(0), [length], "f32")];
+    const xs = attrs.xs + clock.length;
+    const { params, results } = attrs.body;
+    const body = {
+      params: [...params.slice(0, carries), ...clock.map(() => param("clock", [])), ...params.slice(carries)],
+      results,
+    };
     const direction = reverse ? 1 : 0;
-    return emitMany("Scan", inputs.slice(0, carries + xs), types.length, {
+    return emitMany("Scan", [...inputs.slice(0, carries + attrs.xs), ...clock], types.length, {
       body: {
         body,
         inputs: carries + xs,
-        captures: inputs.slice(carries + xs),
-        resultOrder: [...body.results.keys()],
+        captures: inputs.slice(carries + attrs.xs),
+        resultOrder: [...results.keys()],
       },
       num_scan_inputs: xs,
       scan_input_directions: new Array<number>(xs).fill(direction),
