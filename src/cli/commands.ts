@@ -4,11 +4,20 @@
  */
 import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
+import { evalCommand } from "./eval.ts";
+import { exportCommand } from "./export.ts";
 import type { Program } from "./program.ts";
+import { runsCommand } from "./runs.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
 
-const commands: readonly CommandEntry[] = [dataCommands, trainCommand];
+const commands: readonly CommandEntry[] = [
+  dataCommands,
+  trainCommand,
+  evalCommand,
+  runsCommand,
+  exportCommand,
+];
 
 /** The whole program. */
 export const fwm: Program = {
