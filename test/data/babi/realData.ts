@@ -29,12 +29,19 @@ export async function readArchive(name: "babi-en-valid" | "babi-en-valid-10k"): 
   return files;
 }
 
-/** The stories of one split, all tasks; a missing training file's beginning stands in for it. */
-export function storiesOf(files: ReadonlyMap<string, string>, split: "train" | "valid" | "test"): Story[] {
-  return Array.from({ length: 20 }, (_, index) => index + 1).flatMap((task) => {
-    const [file] = [`qa${task}_${split}.txt`, `qa${task}_${split}.partial.txt`].filter((name) =>
-      files.has(name),
-    );
-    return file === undefined ? [] : parseStories(files.get(file)!, { file, task });
-  });
+/** The stories of every file of an archive. */
+export function parseArchive(files: ReadonlyMap<string, string>): Map<string, Story[]> {
+  return new Map(
+    [...files].map(([file, text]) => [
+      file,
+      parseStories(text, { file, task: Number(/\d+/.exec(file)![0]) }),
+    ]),
+  );
+}
+
+/** The stories of one split, all tasks in order; a missing training file's beginning stands in for it. */
+export function storiesOf(parsed: ReadonlyMap<string, Story[]>, split: "train" | "valid" | "test"): Story[] {
+  return Array.from({ length: 20 }, (_, index) => `qa${index + 1}_${split}`).flatMap(
+    (name) => parsed.get(`${name}.txt`) ?? parsed.get(`${name}.partial.txt`) ?? [],
+  );
 }
