@@ -17,7 +17,7 @@ export function broadcastShapes(op: string, a: Shape, b: Shape, operands: readon
 
 /** Steps through memory for each axis, row-major. */
 export function stridesOf(shape: Shape): number[] {
-  const strides: number[] = new Array(shape.length);
+  const strides = new Array<number>(shape.length);
   for (let axis = shape.length - 1, step = 1; axis >= 0; axis--) {
     strides[axis] = step;
     step *= shape[axis]!;

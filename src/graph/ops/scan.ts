@@ -172,7 +172,7 @@ function unrolled(
   step: (carry: readonly Tensor[], xs: readonly Tensor[]) => ScanStep,
 ): { carry: Tensor[]; ys: Tensor[] } {
   const slices = xs.map((x) => split(x, length, 0).map((part) => reshape(part, x.shape.slice(1))));
-  const steps: ScanStep[] = new Array(length);
+  const steps = new Array<ScanStep>(length);
   let carry = initial;
   for (let n = 0; n < length; n++) {
     const t = reverse ? length - 1 - n : n;
@@ -417,7 +417,7 @@ export function remakeScan(
   outputs: readonly number[],
 ): Tensor[] {
   const made = new Node(node.op, inputs, attrs, outputTypes(attrs), node.scope).outputs;
-  const all: Tensor[] = new Array(node.outputs.length);
+  const all = new Array<Tensor>(node.outputs.length);
   outputs.forEach((old, i) => {
     all[old] = made[i]!;
   });
