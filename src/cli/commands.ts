@@ -2,6 +2,7 @@
  * Every command of `fwm`, in the order of the help. A new command is one file and one line here; what is slow
  * to load it imports inside `run`.
  */
+import { askCommand } from "./ask.ts";
 import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
@@ -15,6 +16,7 @@ const commands: readonly CommandEntry[] = [
   dataCommands,
   trainCommand,
   evalCommand,
+  askCommand,
   runsCommand,
   exportCommand,
 ];
