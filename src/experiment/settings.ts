@@ -16,7 +16,7 @@ const taskSchema = z.strictObject({
   /** Share of generated stories when the source is mixed. */
   share: share.max(0.99),
   /** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
-  tasks: z.string(),
+  tasks: z.union([z.string(), z.int().transform(String)]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
 });
