@@ -75,12 +75,11 @@ function whereIs(path: string): string {
   });
 }
 
-const help = `
-  Mary went to the kitchen.    a statement; the "." may be left out
+const help = `  Mary went to the kitchen.    a statement; the "." may be left out
   Where is Mary?               a question: answered, and the story goes on with the answer
   :reset                       forget everything and begin again
   :quit                        leave (also ^D)
-Known words complete with the tab key.`.trimStart();
+Known words complete with the tab key.`;
 
 /** Lines in, answers out. */
 class Conversation {
@@ -216,7 +215,8 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
   terminal.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   process.stderr.write(
     `${config.experiment}: ${thousands(weightCount)} weights` +
-      `${memory ? `, ${memory.reads} reads of a memory of ${memory.size}³` : ""}. Tell a story, ask with "?"; :help\n`,
+      `${memory ? `, ${memory.reads} reads of a memory of ${memory.size}³` : ""}.\n` +
+      "Tell a story line by line; a line that ends in ? is answered. :help says more.\n",
   );
   terminal.prompt();
   for await (const line of terminal) {
