@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { gradients } from "../../src/compile/grad.ts";
-import { constant, type Op, opTable, type Sample, type Tensor } from "../../src/graph/index.ts";
+import { ShapeError } from "../../src/errors.ts";
+import { constant, type DType, type Op, opTable, type Sample, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { Node } from "../../src/graph/tensor.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
@@ -21,14 +22,42 @@ import {
 // tests of its own (scan.test.ts).
 const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "scan"]);
 
-function applied(op: Op, sample: Sample<unknown>, size: (name: number) => number, seed: number) {
+function applied(
+  op: Op,
+  sample: Sample<unknown>,
+  size: (name: number) => number,
+  seed: number,
+  floatsAs: DType = "f32",
+) {
   const { inputs: specs, attrs } = renamed(sample, size);
-  const operands = specs.map((spec, i) => drawOperand(spec, seed * 31 + i));
+  const operands = specs
+    .map((spec, i) => drawOperand(spec, seed * 31 + i))
+    .map((operand) => (operand.type.dtype === "f32" ? converted(operand, floatsAs) : operand));
   const inputs = inputsFor(operands.map(({ type }) => type));
   const types = op.infer(inputs, attrs);
   const outputs = new Node(op, inputs, attrs, Array.isArray(types) ? types : [types]).outputs;
   const values = new Map<Tensor, Value>(inputs.map((input, i) => [input, operands[i]!.value]));
   return { inputs, outputs, values };
+}
+
+/** An operand of floats as one of another dtype: whole numbers without 0, which nothing can be divided by. */
+function converted({ type, value }: ReturnType<typeof drawOperand>, dtype: DType) {
+  const whole = (x: number): number =>
+    dtype === "bool" ? Number(x > 0) : Math.sign(x) * Math.ceil(Math.abs(3 * x));
+  const data = dtype === "f32" ? value.data : value.data.map(whole);
+  return { type: { shape: type.shape, dtype }, value: { shape: type.shape, data } };
+}
+
+/** Whether an op's type rule takes another dtype where the sample has floats. */
+function takes(op: Op, sample: Sample<unknown>, dtype: DType): boolean {
+  if (sample.inputs.every((spec) => "below" in spec || "dtype" in spec)) return false;
+  try {
+    applied(op, sample, (n) => n, 1, dtype);
+    return true;
+  } catch (error) {
+    if (error instanceof ShapeError) return false;
+    throw error;
+  }
 }
 
 async function checkValue(
@@ -76,6 +105,20 @@ for (const op of opTable.values()) {
         test(`gradient at sample ${i} ${shapes}`, () => checkGradient(op, sample, (n) => n));
       }
     });
+    for (const dtype of ["i32", "i64", "bool"] as const) {
+      const accepted = op.samples.filter((sample) => takes(op, sample, dtype));
+      if (accepted.length === 0) continue;
+      test(`value with ${dtype} in place of floats`, async () => {
+        for (const sample of accepted) {
+          const { outputs, values } = applied(op, sample, (n) => n, 1, dtype);
+          const want = interpret(outputs, values);
+          const got = await runOrt(outputs, values);
+          want.forEach(({ data }, i) => {
+            expect(Array.from(got[i]!, Number), `output ${i}`).toEqual(Array.from(data));
+          });
+        }
+      });
+    }
     test("value and gradient at random shapes", async () => {
       const sizes = fc.array(fc.constantFrom(1, 3, 7, 2, 5, 4), { minLength: 8, maxLength: 8 });
       await fc.assert(

@@ -120,7 +120,12 @@ const whereOp = defineOp<null>("where", {
       needs(2) ? sumTo(where(condition!, nothing, dy), b!.shape) : undefined,
     ];
   },
-  onnx: ({ inputs, emit }) => emit("Where", inputs),
+  onnx({ inputs, types, emit }) {
+    if (types[0]!.dtype !== "bool") return emit("Where", inputs);
+    // ONNX Runtime chooses between numbers only.
+    const [condition, a, b] = inputs as [string, string, string];
+    return emit("Or", [emit("And", [condition, a]), emit("And", [emit("Not", [condition]), b])]);
+  },
   samples: [
     { inputs: [{ shape: [3], dtype: "bool" }, [3], [3]] },
     { inputs: [{ shape: [2, 1], dtype: "bool" }, [3], [2, 3]] },

@@ -38,7 +38,9 @@ function binary(name: string, rule: BinaryRule): (a: Operand, b: Operand) => Ten
     evaluate({ inputs: [a, b], types }) {
       const offsetsA = broadcastOffsets(a!.shape, types[0]!.shape);
       const offsetsB = broadcastOffsets(b!.shape, types[0]!.shape);
-      return Float64Array.from(offsetsA, (at, i) => rule.value(a!.data[at]!, b!.data[offsetsB[i]!]!));
+      const y = Float64Array.from(offsetsA, (at, i) => rule.value(a!.data[at]!, b!.data[offsetsB[i]!]!));
+      // A quotient of integers is cut off towards 0; adding 0 turns -0 into it.
+      return types[0]!.dtype === "f32" ? y : y.map((value) => Math.trunc(value) + 0);
     },
     grad({ inputs: [a, b], outputs: [y], dy, needs }) {
       const [da, db] = rule.grad({ a: a!, b: b!, y: y!, dy });
@@ -77,7 +79,7 @@ export const mul = binary("mul", {
   grad: ({ a, b, dy }) => [mul(dy, b), mul(dy, a)],
 });
 
-/** a / b */
+/** a / b; of integers the whole part */
 export const div = binary("div", {
   value: (a, b) => a / b,
   onnx: "Div",

@@ -192,7 +192,11 @@ export function upperTriangle(x: Tensor, diagonal = 0): Tensor {
 }
 
 const argmaxOp = defineOp<number>("argmax", {
-  infer: ([x], axis) => ({ shape: x!.shape.filter((_, i) => i !== axis), dtype: "i32" }),
+  infer(inputs, axis) {
+    const { shape, dtype } = inputs[0]!;
+    if (dtype === "bool") throw typeError("argmax", "needs numbers", inputs, "use cast(x, 'i32')");
+    return { shape: shape.filter((_, i) => i !== axis), dtype: "i32" };
+  },
   evaluate({ inputs: [x], attrs: axis, types }) {
     const length = x!.shape[axis]!;
     const step = sizeOf(x!.shape.slice(axis + 1));
