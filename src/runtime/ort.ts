@@ -6,7 +6,7 @@ import type {
   Tensor,
   TensorConstructor,
 } from "onnxruntime-common";
-import { FwmError } from "../errors.ts";
+import { FwmError, UsageError } from "../errors.ts";
 import type { DType } from "../graph/tensor.ts";
 import type { HostTensor } from "./host.ts";
 import type { Runtime, Session, SessionOptions } from "./runtime.ts";
@@ -47,7 +47,7 @@ export function ortRuntime(build: OrtBuild): Runtime {
     constructor(private readonly session: InferenceSession) {}
 
     async run(feeds: ReadonlyMap<string, HostTensor>, into: ReadonlyMap<string, HostTensor>): Promise<void> {
-      if (this.released) throw new Error("internal: this session was released");
+      if (this.released) throw new UsageError("run: this program was released", { hint: "compile it again" });
       const inputs = fromMap(feeds, handle);
       try {
         if (build.writesIntoOutputs) {

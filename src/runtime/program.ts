@@ -69,6 +69,8 @@ export function planProgram({ name = "program", outputs, updates = [] }: Program
   const roots = simplify([...names.map((key) => outputs[key]!), ...pairs.map(([, next]) => next)]);
   const named = new Map(names.map((key, i) => [key, roots[i]!]));
   const updated = pairs.map(([from]) => stateAttrs(from)!.name);
+  const twice = updated.find((key, i) => updated.indexOf(key) !== i);
+  if (twice !== undefined) throw new UsageError(`compile: state ${twice} is updated twice`);
   const nexts = updated.map((key, i) => [nextPrefix + key, roots[names.length + i]!] as const);
   const inputs = new Map<string, Tensor>();
   const states = new Map<string, Tensor>();
@@ -83,6 +85,11 @@ export function planProgram({ name = "program", outputs, updates = [] }: Program
     const twin = sources.get(attrs.name);
     if (twin && twin !== tensor) {
       throw new UsageError(`compile: two sources are called ${attrs.name}`, { hint: "names must be unique" });
+    }
+    if (named.has(attrs.name)) {
+      throw new UsageError(`compile: an output has the name of the ${node.op.name} ${attrs.name}`, {
+        hint: "give the output another name",
+      });
     }
     sources.set(attrs.name, tensor);
     (kind as Map<string, unknown>).set(attrs.name, node.op.name === "randomMask" ? attrs : tensor);

@@ -54,7 +54,8 @@ export class State {
     if (values.length !== sizeOf(current.shape)) {
       throw new ShapeError(`state ${name}: ${values.length} values given`, { expected: showType(current) });
     }
-    (current.data as Float32Array).set(values);
+    if (current.data instanceof BigInt64Array) current.data.set(Array.from(values, BigInt));
+    else current.data.set(values);
   }
 
   /** Copies of the tensors whose name passes `filter`, e.g. to save them. */
@@ -135,9 +136,13 @@ function requireFinite({ data }: HostTensor, name: string, source: string): void
 }
 
 function fill(data: HostData, initial: Initial, name: string, seed: number): void {
-  if (initial.kind === "zeros" || data instanceof BigInt64Array) return;
+  if (initial.kind === "zeros") return;
   const key = keyOf(seed, "state", name);
-  for (let i = 0; i < data.length; i++) data[i] = initialValue(initial, key, i);
+  for (let i = 0; i < data.length; i++) {
+    const value = initialValue(initial, key, i);
+    if (data instanceof BigInt64Array) data[i] = BigInt(value);
+    else data[i] = value;
+  }
 }
 
 function initialValue(
