@@ -8,7 +8,13 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { type Browser, chromium, type Page } from "playwright";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { exportModel } from "../../src/inference/export.ts";
+import { modelFromBytes } from "../../src/inference/index.ts";
+import { nodeRuntime } from "../../src/runtime/node.ts";
+import { encodeSafetensors } from "../../src/store/safetensors.ts";
 import { cases } from "../support/cases.ts";
+import { expectClose } from "../support/check.ts";
+import { savedModel, smallSystems, streamed } from "../support/savedModel.ts";
 import { expectCase } from "./expectCase.ts";
 import type { CasePage } from "./page.ts";
 import { startServer, type TestServer } from "./server.ts";
@@ -90,6 +96,16 @@ describe.skipIf(!found.path)("onnxruntime-web in Chromium", () => {
       expectCase(each, await page.evaluate(run, { name: each.name, threads }));
     });
 
+    test("the same training gives the same numbers to the last bit", async () => {
+      const { name } = cases.find((each) => each.name.startsWith("FWM"))!;
+      const run = (given: { name: string; threads: number }) => casePage.run(given.name, given.threads);
+      const [first, second] = [
+        await page.evaluate(run, { name, threads }),
+        await page.evaluate(run, { name, threads }),
+      ];
+      expect(second).toEqual(first);
+    });
+
     test("another number of threads is refused, with the reason", async () => {
       const message = await page.evaluate(
         (name) => casePage.run(name, 3).catch((error: Error) => error.message),
@@ -102,6 +118,52 @@ describe.skipIf(!found.path)("onnxruntime-web in Chromium", () => {
       expect(errors).toEqual([]);
       // Every thread but the page's own is a worker.
       expect(page.workers()).toHaveLength(threads - 1);
+    });
+  });
+
+  describe("a saved model", () => {
+    let page: Page;
+
+    beforeAll(async () => {
+      ({ page } = await open("/plain"));
+    });
+
+    test("exported, answers with ONNX Runtime alone", async () => {
+      const { bytes, inputs } = exportModel(savedModel(smallSystems.fwm), { batch: 2 }, "0.0.0");
+      server.files.set("/step.onnx", bytes);
+      const tokens = [3, 141];
+      const feeds = inputs.map(({ name, shape, dtype }) => ({
+        name,
+        type: dtype === "i32" ? ("int32" as const) : ("float32" as const),
+        shape,
+        data: name === "tokens" ? tokens : new Array<number>(shape.reduce((a, b) => a * b, 1)).fill(0),
+      }));
+      const got = await page.evaluate((given) => casePage.runModel("/step.onnx", given), feeds);
+      const { logits, state } = streamed(smallSystems.fwm, [tokens]);
+      const tolerance = { rtol: 1e-4, atol: 1e-5 };
+      expectClose(got.logits!, logits[0]!, tolerance);
+      for (const [name, { data }] of Object.entries(state))
+        expectClose(got[`next_${name}`]!, data, tolerance);
+    });
+
+    test("as a folder, answers as it does in Node", async () => {
+      const { config, model, files } = savedModel(smallSystems.fwm);
+      const vocab = files["vocab.json"];
+      const safetensors = encodeSafetensors(model);
+      server.files.set("/model/config.json", new TextEncoder().encode(JSON.stringify(config)));
+      server.files.set("/model/model.safetensors", safetensors);
+      server.files.set("/model/vocab.json", vocab);
+      const [text, question] = ["mary went to the kitchen .", "where is mary ?"];
+      const got = await page.evaluate((given) => casePage.ask("/model", ...given), [text, question] as const);
+
+      const inNode = modelFromBytes({ config, safetensors, vocab }, { runtime: nodeRuntime });
+      const stream = inNode.stream();
+      await stream.read(text);
+      const { answers } = await stream.ask(question);
+      await inNode.release();
+      expect(got.map(({ word }) => word)).toEqual(answers.map(({ word }) => word));
+      const shares = (of: typeof answers) => of.map(({ probability }) => probability);
+      expectClose(shares(got), shares(answers), { rtol: 1e-4, atol: 0 });
     });
   });
 });

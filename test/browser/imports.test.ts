@@ -4,8 +4,14 @@ import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-const entries = ["src/runtime/web.ts", "src/compile/export.ts", "test/support/cases.ts"];
-const packages = ["@bufbuild/protobuf", "onnx-buf", "onnxruntime-common", "onnxruntime-web/wasm"];
+const entries = [
+  "src/runtime/web.ts",
+  "src/compile/export.ts",
+  "src/inference/index.ts",
+  "src/inference/export.ts",
+  "test/support/cases.ts",
+];
+const packages = ["@bufbuild/protobuf", "onnx-buf", "onnxruntime-common", "onnxruntime-web/wasm", "zod"];
 
 /** Every module that `entry` leads to, and the names that are not files of ours. */
 function reachable(entry: string): { files: string[]; others: Set<string> } {

@@ -1,5 +1,6 @@
 /** What runs inside the browser: the shared cases on `onnxruntime-web`, called from the test by name. */
 import * as ort from "onnxruntime-web/wasm";
+import { modelFromBytes, type Reply } from "../../src/inference/index.ts";
 import { availableThreads, setWasmPaths, webRuntime } from "../../src/runtime/web.ts";
 import { type CaseValues, cases, runCase } from "../support/cases.ts";
 
@@ -12,6 +13,8 @@ export interface CasePage {
   run(name: string, threads: number): Promise<CaseValues>;
   /** Runs a model file with ONNX Runtime alone: `feeds` by name, each a typed array and a shape. */
   runModel(url: string, feeds: readonly PlainTensor[]): Promise<Record<string, number[]>>;
+  /** Reads a text with the model of a folder, and answers the question after it. */
+  ask(folder: string, text: string, question: string): Promise<Reply["answers"]>;
 }
 
 /** A tensor as it passes between the test and the page. */
@@ -34,6 +37,20 @@ const casePage: CasePage = {
     return Object.fromEntries(
       Object.entries(results).map(([name, tensor]) => [name, Array.from(tensor.data as Float32Array)]),
     );
+  },
+  async ask(folder, text, question) {
+    const bytes = async (name: string) =>
+      new Uint8Array(await (await fetch(`${folder}/${name}`)).arrayBuffer());
+    const [config, safetensors, vocab] = await Promise.all(
+      ["config.json", "model.safetensors", "vocab.json"].map(bytes),
+    );
+    const files = { config: config!, safetensors: safetensors!, vocab: vocab! };
+    const model = modelFromBytes(files, { runtime: webRuntime });
+    const stream = model.stream();
+    await stream.read(text);
+    const { answers } = await stream.ask(question);
+    await model.release();
+    return answers;
   },
 };
 

@@ -18,6 +18,7 @@ const served = [
   "node_modules/onnxruntime-web/dist",
   "node_modules/@bufbuild/protobuf/dist/esm",
   "node_modules/onnx-buf",
+  "node_modules/zod",
 ];
 
 const imports: Readonly<Record<string, string>> = {
@@ -25,6 +26,7 @@ const imports: Readonly<Record<string, string>> = {
   "@bufbuild/protobuf": "/node_modules/@bufbuild/protobuf/dist/esm/index.js",
   "@bufbuild/protobuf/codegenv2": "/node_modules/@bufbuild/protobuf/dist/esm/codegenv2/index.js",
   "@bufbuild/protobuf/wkt": "/node_modules/@bufbuild/protobuf/dist/esm/wkt/index.js",
+  zod: "/node_modules/zod/index.js",
   "onnx-buf": "/node_modules/onnx-buf/dist/onnx_pb.js",
 };
 
@@ -61,9 +63,10 @@ export interface TestServer {
 /** Starts a server on a free port of this machine alone. */
 export async function startServer(): Promise<TestServer> {
   const files = new Map<string, Uint8Array>();
+  const scripts = new Map<string, string>();
   const server = createServer((request, response) => {
     const path = new URL(request.url ?? "/", "http://127.0.0.1").pathname;
-    answer(path, files).then(
+    answer(path, files, scripts).then(
       ({ type, body }) => {
         response.writeHead(200, { "Content-Type": type, ...(path === "/plain" ? {} : isolation) }).end(body);
       },
@@ -85,6 +88,7 @@ function closed(server: Server): Promise<void> {
 async function answer(
   path: string,
   files: ReadonlyMap<string, Uint8Array>,
+  scripts: Map<string, string>,
 ): Promise<{ type: string; body: string | Uint8Array }> {
   if (path === "/plain" || path === "/isolated") return { type: "text/html", body: page };
   const made = files.get(path);
@@ -94,8 +98,10 @@ async function answer(
   if (!type || !served.some((folder) => file.startsWith(join(root, folder) + sep))) {
     throw new Error(`${path} is not served`);
   }
-  const body = await readFile(file);
-  return { type, body: extname(file) === ".ts" ? withoutTypes(body.toString()) : body };
+  if (extname(file) !== ".ts") return { type, body: await readFile(file) };
+  const body = scripts.get(file) ?? withoutTypes(await readFile(file, "utf8"));
+  scripts.set(file, body);
+  return { type, body };
 }
 
 function withoutTypes(source: string): string {

@@ -5,96 +5,24 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
-import { modelConfig } from "../../src/experiment/catbabi.ts";
-import {
-  catbabiTask,
-  fwmSystem,
-  releasedTraining,
-  type SystemSettings,
-} from "../../src/experiment/settings.ts";
-import { buildSystem } from "../../src/experiment/systems.ts";
-import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
-import type { Value } from "../../src/graph/op.ts";
-import { integer, keyOf } from "../../src/graph/random.ts";
-import { interpret } from "../../src/runtime/oracle.ts";
-import { State } from "../../src/runtime/state.ts";
+import type { SystemSettings } from "../../src/experiment/settings.ts";
 import { saveModelFolder } from "../../src/store/model-folder.ts";
 import { decodeModel, type Fed, faults, runFile } from "../compile/onnxFile.ts";
 import { emptyFolder } from "../data/support/tiny.ts";
 import { expectClose } from "../support/check.ts";
+import { drawTokens, savedModel, smallSystems, streamed } from "../support/savedModel.ts";
 import { run } from "./support.ts";
 
-const small = { vocabulary: 200, embedding: 6, hidden: 7 };
-const systems: Readonly<Record<string, SystemSettings>> = {
-  fwm: { ...fwmSystem, ...small, memory: 3, reads: 2, chunk: 4 },
-  "fwm with concatenated keys": { ...fwmSystem, ...small, memory: 3, reads: 2, keys: "concat" },
-  "paper's fwm": { ...fwmSystem, ...small, memory: 3, reads: 1, variant: "paper" },
-  lstm: { name: "lstm", ...small },
-};
-
-/** A system with weights drawn under a seed. */
-function weighted(system: SystemSettings) {
-  const model = buildSystem(system);
-  const state = new State(3);
-  for (const parameter of model.parameters) state.declare(stateAttrs(parameter)!);
-  const values = new Map<Tensor, Value>(
-    model.parameters.map((parameter) => {
-      const { data } = state.get(stateAttrs(parameter)!.name);
-      return [parameter, { shape: parameter.shape, data: Float64Array.from(data as Float32Array) }];
-    }),
-  );
-  return { model, state, values };
-}
-
+/** A model folder of a small system. */
 async function modelFolder(system: SystemSettings): Promise<string> {
-  const settings = { task: catbabiTask, system, training: releasedTraining };
-  const tensors = [...weighted(system).state.snapshot()].map(
-    ([name, { shape, data }]) =>
-      [name, { dtype: "f32", shape: [...shape], data: data as Float32Array }] as const,
-  );
-  return saveModelFolder(join(emptyFolder(), "model"), {
-    config: modelConfig(settings, "catbabi-qa-fwm"),
-    model: Object.fromEntries(tensors),
-    step: 12,
-    files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
-  });
-}
-
-/** The plain equations in float64, token by token: tokens [T][B] give logits [T][B · V] and the last state. */
-function streamed(system: SystemSettings, tokens: readonly number[][]) {
-  const { model, values } = weighted(system);
-  const B = tokens[0]!.length;
-  const ids = input("tokens", [B], "i32");
-  const before = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
-  const { logits, state } = model.step(ids, before);
-  let now: Value[] = before.map(({ shape }) => ({
-    shape,
-    data: new Float64Array(shape.reduce((a, b) => a * b, 1)),
-  }));
-  const all = tokens.map((row) => {
-    const given = new Map([
-      ...values,
-      [ids, { shape: [B], data: Float64Array.from(row) }] as const,
-      ...before.map((tensor, i) => [tensor, now[i]!] as const),
-    ]);
-    const [first, ...rest] = interpret([logits, ...state], given);
-    now = rest;
-    return first!.data;
-  });
-  return { logits: all, state: Object.fromEntries(model.recurrent.map(({ name }, i) => [name, now[i]!])) };
-}
-
-function drawTokens(T: number, B: number): number[][] {
-  const key = keyOf(8, "tokens");
-  return Array.from({ length: T }, (_, t) =>
-    Array.from({ length: B }, (_, b) => integer(key, t * B + b, 200)),
-  );
+  const { path: _, ...content } = savedModel(system);
+  return saveModelFolder(join(emptyFolder(), "model"), content);
 }
 
 // Nine steps of float32 through layer norms.
 const tolerance = { rtol: 1e-3, atol: 1e-4 };
 
-describe.each(Object.entries(systems))("%s", (_, system) => {
+describe.each(Object.entries(smallSystems))("%s", (_, system) => {
   let folder: string;
   beforeAll(async () => {
     folder = await modelFolder(system);
@@ -168,7 +96,7 @@ describe.each(Object.entries(systems))("%s", (_, system) => {
 describe("the command", () => {
   let folder: string;
   beforeAll(async () => {
-    folder = await modelFolder(systems.fwm!);
+    folder = await modelFolder(smallSystems.fwm);
   });
 
   test("says what it wrote", async () => {
@@ -201,7 +129,7 @@ describe("the command", () => {
     const metadata = Object.fromEntries(metadataProps.map(({ key, value }) => [key, value]));
     expect(metadata["fwm.form"]).toBe("step");
     expect(metadata["fwm.step"]).toBe("12");
-    expect(JSON.parse(metadata["fwm.config"]!)).toMatchObject({ system: systems.fwm });
+    expect(JSON.parse(metadata["fwm.config"]!)).toMatchObject({ system: smallSystems.fwm });
     expect(JSON.parse(metadata["fwm.vocabulary"]!)).toEqual(catbabiVocabulary.words);
     expect([...graph!.input, ...graph!.output].every(({ docString }) => docString !== "")).toBe(true);
   });
@@ -262,7 +190,7 @@ describe("the example in docs/browser.md", () => {
   });
 
   test("answers as the equations do", async () => {
-    const system = systems.fwm!;
+    const system = smallSystems.fwm;
     const folder = await modelFolder(system);
     const place = emptyFolder();
     await run(["export", folder, "--onnx", join(place, "step.onnx")]);

@@ -326,7 +326,11 @@ const emptyMask: Case = {
 
 /** Every case: each op of the table that has samples, then whole programs. */
 export const cases: readonly Case[] = [
-  ...[...opTable.values()].filter(({ samples }) => samples.length > 0).map(opCase),
+  // The table's order is that of loading, which differs from runtime to runtime.
+  ...[...opTable.values()]
+    .filter(({ samples }) => samples.length > 0)
+    .map(opCase)
+    .sort((a, b) => a.name.localeCompare(b.name)),
   scanCase(false),
   scanCase(true),
   lstmTraining,

@@ -1,0 +1,79 @@
+/** Small saved models with drawn weights, and the plain equations they have to follow. */
+import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
+import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts";
+import { buildSystem } from "../../src/experiment/systems.ts";
+import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
+import type { Value } from "../../src/graph/op.ts";
+import { integer, keyOf } from "../../src/graph/random.ts";
+import { interpret } from "../../src/runtime/oracle.ts";
+import { State } from "../../src/runtime/state.ts";
+
+const small = { vocabulary: 200, embedding: 6, hidden: 7 };
+/** Small systems of every kind. */
+export const smallSystems = {
+  fwm: { ...fwmSystem, ...small, memory: 3, reads: 2, chunk: 4 },
+  "fwm with concatenated keys": { ...fwmSystem, ...small, memory: 3, reads: 2, keys: "concat" },
+  "paper's fwm": { ...fwmSystem, ...small, memory: 3, reads: 1, variant: "paper" },
+  lstm: { name: "lstm", ...small },
+} as const satisfies Readonly<Record<string, SystemSettings>>;
+
+/** A system with weights drawn under a seed. */
+function weighted(system: SystemSettings) {
+  const model = buildSystem(system);
+  const state = new State(3);
+  for (const parameter of model.parameters) state.declare(stateAttrs(parameter)!);
+  const values = new Map<Tensor, Value>(
+    model.parameters.map((parameter) => {
+      const { data } = state.get(stateAttrs(parameter)!.name);
+      return [parameter, { shape: parameter.shape, data: Float64Array.from(data as Float32Array) }];
+    }),
+  );
+  return { model, state, values };
+}
+
+/** What a model folder of a system holds. */
+export function savedModel(system: SystemSettings) {
+  const tensors = [...weighted(system).state.snapshot()].map(
+    ([name, { shape, data }]) =>
+      [name, { dtype: "f32" as const, shape: [...shape], data: data as Float32Array }] as const,
+  );
+  return {
+    path: "model",
+    step: 12,
+    config: { format: "fwm-model", version: 1, experiment: "catbabi-qa-fwm", mode: "qa", system },
+    model: Object.fromEntries(tensors),
+    files: { "vocab.json": new TextEncoder().encode(JSON.stringify(catbabiVocabulary.words)) },
+  };
+}
+
+/** The plain equations in float64, token by token: tokens [T][B] give logits [T][B · V] and the last state. */
+export function streamed(system: SystemSettings, tokens: readonly number[][]) {
+  const { model, values } = weighted(system);
+  const B = tokens[0]!.length;
+  const ids = input("tokens", [B], "i32");
+  const before = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
+  const { logits, state } = model.step(ids, before);
+  let now: Value[] = before.map(({ shape }) => ({
+    shape,
+    data: new Float64Array(shape.reduce((a, b) => a * b, 1)),
+  }));
+  const all = tokens.map((row) => {
+    const given = new Map([
+      ...values,
+      [ids, { shape: [B], data: Float64Array.from(row) }] as const,
+      ...before.map((tensor, i) => [tensor, now[i]!] as const),
+    ]);
+    const [first, ...rest] = interpret([logits, ...state], given);
+    now = rest;
+    return first!.data;
+  });
+  return { logits: all, state: Object.fromEntries(model.recurrent.map(({ name }, i) => [name, now[i]!])) };
+}
+
+/** Tokens [T][B] under a fixed key. */
+export function drawTokens(T: number, B: number): number[][] {
+  const key = keyOf(8, "tokens");
+  return Array.from({ length: T }, (_, t) =>
+    Array.from({ length: B }, (_, b) => integer(key, t * B + b, 200)),
+  );
+}
