@@ -126,11 +126,13 @@ function flagLayer(values: Record<string, Record<string, unknown>>): SettingsLay
 }
 
 function startWatch(out: Output, steps: number, folder: string) {
-  out.note(`run folder ${resolve(folder)}`);
+  let told = false;
   const progress = out.progress({ label: "training", total: steps, show: thousands, every: 10_000 });
   let shown = "";
   return {
     onStep(step: number, { loss }: { loss: number }, tokensPerSecond: number) {
+      if (!told) out.note(`run folder ${resolve(folder)}`);
+      told = true;
       progress.update(
         step + 1,
         `loss ${loss.toFixed(3)}${shown} ${thousands(Math.round(tokensPerSecond))} tokens/s`,

@@ -49,20 +49,22 @@ export async function trainCatbabi(
   plan: RunPlan,
   context: RunContext,
 ): Promise<LoopEnd & { folder: string }> {
-  const opened = await openRun(plan, context);
-  const { run, settings } = opened;
+  // Everything the user may have got wrong is found before a run folder is made or touched.
+  const settings = await settingsOf(plan);
+  const stories = await openStories(settings.task, context.env);
+  const { run, checkpoint } = await openRun(plan, settings, context);
   let outcome: "finished" | "interrupted" | "diverged" | "failed" = "failed";
   let note: string | undefined;
   let session: TrainingSession | undefined;
   try {
-    session = await TrainingSession.open(settings, context, run);
-    if (opened.checkpoint) session.restore(opened.checkpoint);
+    session = TrainingSession.open(settings, stories, context, run);
+    if (checkpoint) session.restore(checkpoint);
     const { training } = settings;
     const end = await train(
       session,
       session,
       { ...training, rate: (step) => rateAt(step, training.steps, training) },
-      { firstStep: opened.checkpoint?.step ?? 0, progress: session.progress },
+      { firstStep: checkpoint?.step ?? 0, progress: session.progress },
       context.signal,
       context.watch,
     );
@@ -80,7 +82,20 @@ export async function trainCatbabi(
   }
 }
 
-async function openRun(plan: RunPlan, context: RunContext) {
+async function settingsOf(plan: RunPlan): Promise<Settings> {
+  if (plan.kind === "new") return plan.settings;
+  const record = await readRun(plan.folder);
+  const known = settingsSchema.safeParse(record.settings);
+  if (!known.success) {
+    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
+      hint: "resume it with the version that began it",
+    });
+  }
+  const { training, ...rest } = known.data;
+  return { ...rest, training: { ...training, steps: plan.steps ?? training.steps } };
+}
+
+async function openRun(plan: RunPlan, settings: Settings, context: RunContext) {
   const about = {
     command: [...context.command],
     packageVersion: context.packageVersion,
@@ -92,42 +107,27 @@ async function openRun(plan: RunPlan, context: RunContext) {
     }),
   };
   if (plan.kind === "new") {
-    const { experiment, settings } = plan;
-    const run = await createRun(plan.folder, {
-      experiment,
-      settings,
-      seed: settings.training.seed,
-      ...about,
-    });
-    return { run, settings, checkpoint: undefined };
+    const { experiment, folder } = plan;
+    const run = await createRun(folder, { experiment, settings, seed: settings.training.seed, ...about });
+    return { run, checkpoint: undefined };
   }
-  const record = await readRun(plan.folder);
-  const known = settingsSchema.safeParse(record.settings);
-  if (!known.success) {
-    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
-      hint: "resume it with the version that began it",
-    });
-  }
-  const settings = plan.steps
-    ? { ...known.data, training: { ...known.data.training, steps: plan.steps } }
-    : known.data;
-  const resumed = await resumeRun(plan.folder, about, {
+  const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
     ...(plan.from ? { from: plan.from } : {}),
     firstStep: (updates) => updates + 1,
   });
-  for (const { path, problem } of resumed.skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
-  for (const difference of resumed.differences) {
+  for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
+  for (const difference of differences) {
     context.onWarning?.(
       `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
     );
   }
-  if (resumed.checkpoint && resumed.checkpoint.step >= settings.training.steps) {
-    await resumed.run.close("finished");
+  if (checkpoint && checkpoint.step >= settings.training.steps) {
+    await run.close("finished");
     throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
       hint: "give more with --steps",
     });
   }
-  return { run: resumed.run, settings, checkpoint: resumed.checkpoint };
+  return { run, checkpoint };
 }
 
 /** A trainer with its data stream, as the loop and the run folder see them. */
@@ -143,9 +143,8 @@ class TrainingSession {
     private readonly run: Run,
   ) {}
 
-  static async open(settings: Settings, context: RunContext, run: Run): Promise<TrainingSession> {
+  static open(settings: Settings, stories: Stories, context: RunContext, run: Run): TrainingSession {
     const { task, training } = settings;
-    const stories = await openStories(task, context.env);
     for (const remark of stories.remarks) context.onNote?.(remark);
     const model = buildSystem(settings.system);
     const options = {

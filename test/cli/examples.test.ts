@@ -19,6 +19,9 @@ beforeAll(async () => {
     env: { FWM_DATA: places.FWM_DATA },
   });
   expect(prepared.code).toBe(0);
+  places.RUN = join(places.EMPTY, "trained");
+  const trained = await run(["train", "catbabi-qa-fwm", "--smoke", "--steps", "4", "--out", places.RUN]);
+  expect(trained.code).toBe(0);
 });
 
 function commandsOf(entries: readonly CommandEntry[], path = "fwm"): { path: string; command: Command }[] {

@@ -1,0 +1,132 @@
+/** Settings of a meta-reinforcement-learning experiment: rules of the graphs, an agent, and how it learns. */
+import { z } from "zod";
+import { graphRules } from "../data/graphs.ts";
+import { fwmVariants } from "../model/fwm.ts";
+
+const size = z.int().min(1).max(65_536);
+const seed = z.int().min(0).max(0xffffffff);
+const share = z.number().min(0).max(1);
+
+/** The graphs and the rules they are played by; see docs/meta-rl.md. */
+const taskSchema = z.strictObject({
+  name: z.literal("metarl"),
+  /** The paper's rules, or those of the authors' program; each of the next three wins over them when given. */
+  rules: z.enum(Object.keys(graphRules) as [keyof typeof graphRules, ...(keyof typeof graphRules)[]]),
+  /** What an agent is told of its reward. */
+  rewardInput: z.enum(["none", "last", "cumulative"]).optional(),
+  /** Whether reaching the reward sets the count of failures to 0. */
+  timerOnSuccess: z.enum(["reset", "kept"]).optional(),
+  /** Where previous action and constant stand in an observation. */
+  layout: z.enum(["paper", "released"]).optional(),
+  /** Seed of the graphs, the same for every training seed. */
+  graphSeed: seed,
+  /** Steps per episode. */
+  length: z.int().min(1).max(1000),
+});
+
+/** Sizes of the agent with a Fast Weight Memory. */
+const fwmSchema = z.strictObject({
+  name: z.literal("fwm"),
+  hidden: size,
+  /** D: width of keys and values. */
+  memory: size.max(1024),
+  /** N_r: reads in a row. */
+  reads: z.int().min(1).max(16),
+  /** Which text of the equations; see docs/fwm.md. */
+  variant: z.enum(Object.keys(fwmVariants) as [keyof typeof fwmVariants, ...(keyof typeof fwmVariants)[]]),
+});
+
+/** Size of the plain LSTM agent. */
+const lstmSchema = z.strictObject({ name: z.literal("lstm"), hidden: size });
+
+const trainingSchema = z.strictObject({
+  /** Seed of the weights, the places and the sampled actions. */
+  seed,
+  /** Agents, each on a graph of its own: as many training graphs, and as many test graphs. */
+  batch: size.max(4096),
+  /** Episodes of all agents together, each followed by one update. */
+  steps: z.int().min(1).max(0xffffffff),
+  learningRate: z.number().positive(),
+  beta1: share,
+  beta2: share,
+  eps: z.number().positive(),
+  /** γ */
+  discount: share,
+  /** Weight of the critic's loss. */
+  value: z.number().min(0),
+  /** Weight of the policy's entropy. */
+  entropy: z.number().min(0),
+  /** a2c: return minus the agent's own value; broadcast: minus the mean value of all agents. See src/train/a2c.ts. */
+  advantage: z.enum(["a2c", "broadcast"]),
+  /** Episodes between lines of the log, each with one episode on the test graphs. */
+  logEvery: z.int().min(1),
+  /** Episodes between checkpoints. */
+  saveEvery: z.int().min(1),
+});
+
+/** The schema of a meta-reinforcement-learning experiment. */
+export const metarlSchema = z.strictObject({
+  task: taskSchema,
+  system: z.discriminatedUnion("name", [fwmSchema, lstmSchema]),
+  training: trainingSchema,
+});
+
+/** Settings of a meta-reinforcement-learning experiment. */
+export type MetarlSettings = z.infer<typeof metarlSchema>;
+/** Settings of an agent. */
+export type AgentSettings = MetarlSettings["system"];
+
+/** A meta-reinforcement-learning experiment as `experiments/` defines it. */
+export interface MetarlExperiment {
+  /** What it shows, in a line. */
+  readonly shows: string;
+  readonly settings: MetarlSettings;
+  /** Small settings laid over the others by `--smoke`: a check, not a result. */
+  readonly smoke: { readonly [Part in keyof MetarlSettings]?: Partial<MetarlSettings[Part]> };
+  /** The published number this stands beside. */
+  readonly paper?: { readonly [measure: string]: number };
+}
+
+/** Declares a meta-reinforcement-learning experiment. */
+export function metarlExperiment(definition: MetarlExperiment): MetarlExperiment {
+  return definition;
+}
+
+/** The task by the authors' program. */
+export const releasedTask: MetarlSettings["task"] = {
+  name: "metarl",
+  rules: "released",
+  graphSeed: 666,
+  length: 30,
+};
+
+/** The paper's agent as the authors released it: 10,933 weights. */
+export const fwmAgentSettings: AgentSettings = {
+  name: "fwm",
+  hidden: 32,
+  memory: 16,
+  reads: 3,
+  variant: "releasedMetaRl",
+};
+
+/** The released recipe, for as many episodes as the authors' log of the FWM has. */
+export const releasedMetarlTraining: MetarlSettings["training"] = {
+  seed: 1,
+  batch: 600,
+  steps: 51_000,
+  learningRate: 1e-3,
+  beta1: 0.9,
+  beta2: 0.999,
+  eps: 1e-4,
+  discount: 0.9,
+  value: 0.1,
+  entropy: 0.03,
+  advantage: "broadcast",
+  logEvery: 50,
+  saveEvery: 500,
+};
+
+/** Minutes become seconds: few agents, small, for a few episodes. */
+export const metarlSmoke: MetarlExperiment["smoke"] = {
+  training: { batch: 40, steps: 30, logEvery: 10, saveEvery: 10 },
+};

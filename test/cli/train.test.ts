@@ -1,0 +1,239 @@
+/** `fwm train` as a person uses it: run, stop, kill, resume, misuse. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { keyOf, uniform } from "../../src/graph/random.ts";
+import { loadCheckpoint } from "../../src/store/checkpoint.ts";
+import { readMetrics } from "../../src/store/metrics.ts";
+import { run } from "./support.ts";
+
+const root = join(import.meta.dirname, "../..");
+const binary = join(root, "dist/src/cli/main.js");
+const isBuilt = existsSync(binary);
+if (!isBuilt) console.info("skipped: tests that kill the built program, because dist/ is not there");
+
+const scratch = mkdtempSync(join(tmpdir(), "fwm-train-test-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+// One thread: ONNX Runtime promises equal bits only for equal thread counts, and the tests share the cores.
+const small = [
+  "train",
+  "catbabi-qa-fwm",
+  "--smoke",
+  "--steps",
+  "40",
+  "--threads",
+  "1",
+  "--set",
+  "training.saveEvery=5",
+  "--set",
+  "training.averaging=0.9",
+];
+
+interface Ended {
+  code: number | null;
+  signal: NodeJS.Signals | null;
+  stdout: string;
+  stderr: string;
+}
+
+function start(argv: readonly string[]): {
+  child: ChildProcess;
+  ended: Promise<Ended>;
+  saw(text: string): Promise<void>;
+} {
+  const child = spawn(process.execPath, [binary, ...argv], {
+    stdio: ["ignore", "pipe", "pipe"],
+    cwd: scratch,
+  });
+  let [stdout, stderr] = ["", ""];
+  const waiting: { text: string; resolve: () => void }[] = [];
+  child.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
+  child.stderr.on("data", (chunk: Buffer) => {
+    stderr += chunk.toString();
+    for (const wait of waiting) if (stderr.includes(wait.text)) wait.resolve();
+  });
+  const ended = new Promise<Ended>((resolve) =>
+    child.on("close", (code, signal) => resolve({ code, signal, stdout, stderr })),
+  );
+  const saw = (text: string): Promise<void> =>
+    Promise.race([
+      new Promise<void>((resolve) => waiting.push({ text, resolve })),
+      ended.then(() => undefined),
+    ]);
+  return { child, ended, saw };
+}
+
+async function result(folder: string) {
+  const metrics = await readMetrics(join(folder, "metrics.jsonl"), { withoutTimes: true });
+  const { step, model, optimizer, state } = await loadCheckpoint(folder);
+  return { metrics, step, model, optimizer, state };
+}
+
+let whole: Awaited<ReturnType<typeof result>>;
+
+describe.skipIf(!isBuilt)("a run that is stopped and resumed equals one that never stopped", () => {
+  test("one that never stops", async () => {
+    const folder = join(scratch, "whole");
+    const { ended } = start([...small, "--out", folder, "--json"]);
+    const { code, stdout, stderr } = await ended;
+    expect(code, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ step: 40, reason: "finished", folder });
+    whole = await result(folder);
+    expect(whole.metrics.filter(({ split }) => split === "train").length).toBe(8);
+    expect(whole.metrics.filter(({ split }) => split === "valid").map(({ step }) => step)).toEqual([25, 40]);
+  });
+
+  test("killed at random moments, again and again", async () => {
+    const folder = join(scratch, "killed");
+    const key = keyOf(7, "kill");
+    let kills = 0;
+    for (let attempt = 0; attempt < 12; attempt++) {
+      const begun = existsSync(join(folder, "run.json"));
+      const { child, ended, saw } = start(
+        begun ? ["train", "--resume", folder, "--threads", "1"] : [...small, "--out", folder],
+      );
+      // After the note that the stories are open; from there on anything may be under way.
+      await saw("generated");
+      await new Promise((resolve) => setTimeout(resolve, 200 + 1800 * uniform(key, attempt)));
+      child.kill("SIGKILL");
+      const { code, signal, stderr } = await ended;
+      if (signal === "SIGKILL") kills++;
+      else {
+        expect(code, stderr).toBe(0);
+        break;
+      }
+    }
+    expect(kills).toBeGreaterThan(0);
+    const { state } = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as { state: string };
+    if (state !== "finished") {
+      const last = await start(["train", "--resume", folder, "--threads", "1"]).ended;
+      expect(last.code, last.stderr).toBe(0);
+    }
+    expect(await result(folder)).toEqual(whole);
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("%s saves, says how to resume and ends with %i", async (name, exit) => {
+    const folder = join(scratch, name);
+    const { child, ended, saw } = start([...small, "--out", folder]);
+    await saw("generated");
+    await new Promise((resolve) => setTimeout(resolve, 600));
+    child.kill(name);
+    const { code, stdout, stderr } = await ended;
+    expect(code, stderr).toBe(exit);
+    expect(stdout).toContain(`fwm train --resume ${folder}`);
+    const again = await start(["train", "--resume", folder, "--threads", "1"]).ended;
+    expect(again.code, again.stderr).toBe(0);
+    expect(await result(folder)).toEqual(whole);
+  });
+});
+
+describe("what a person may get wrong", () => {
+  const base = ["train", "catbabi-qa-fwm", "--smoke", "--steps", "4"];
+  const misuse: [string, string[], string, number][] = [
+    ["an unknown experiment", ["train", "catbabi-qa-fmw"], "catbabi-qa-fwm", 2],
+    ["an unknown setting", [...base, "--set", "training.bacth=3"], "batch", 2],
+    ["a setting of the wrong kind", [...base, "--set", "training.batch=many"], "training.batch", 2],
+    ["a setting out of range", [...base, "--set", "system.reads=0"], "system.reads", 2],
+    ["an unknown task", [...base, "--set", "task.tasks=21"], "21", 2],
+    ["a run folder that is not there", ["train", "--resume", join(scratch, "nowhere")], "nowhere", 3],
+    [
+      "prepared data that is not there",
+      ["train", "catbabi-qa-fwm", "--data", join(scratch, "none")],
+      "none",
+      3,
+    ],
+    ["--from without --resume", [...base, "--from", "checkpoint-1"], "--resume", 2],
+  ];
+  test.each(misuse)("%s", async (_, argv, named, exit) => {
+    const folder = join(scratch, "never");
+    const more = argv.includes("--resume") ? [] : ["--out", folder];
+    const { code, stdout, stderr } = await run([...argv, ...more]);
+    expect(stderr).toContain(named);
+    expect(stderr).not.toContain("internal:");
+    expect([code, stdout]).toEqual([exit, ""]);
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  test("a rate that makes the numbers overflow ends with 4 and keeps the last good checkpoint", async () => {
+    const folder = join(scratch, "diverged");
+    const good = await run([...base, "--steps", "6", "--set", "training.saveEvery=2", "--out", folder]);
+    expect(good.code).toBe(0);
+    const bad = await run([
+      ...base,
+      "--steps",
+      "200",
+      "--set",
+      "training.learningRate=1e37",
+      "--set",
+      "training.saveEvery=1",
+      "--out",
+      `${folder}-2`,
+    ]);
+    expect(bad.code).toBe(4);
+    expect(bad.stderr).toMatch(/diverged at step \d+: \S+ .*not finite/);
+    for (const name of readdirSync(`${folder}-2`).filter((entry) => entry.startsWith("checkpoint-"))) {
+      const { model } = await loadCheckpoint(`${folder}-2`, { which: name });
+      for (const { data } of Object.values(model)) {
+        expect((data as Float32Array).every(Number.isFinite)).toBe(true);
+      }
+    }
+  });
+
+  test("a folder that is in use or full is refused, and nothing in it is touched", async () => {
+    const folder = mkdtempSync(join(scratch, "occupied-"));
+    writeFileSync(join(folder, "mine.txt"), "mine");
+    const { code, stderr } = await run([...base, "--out", folder]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--out");
+    expect(readdirSync(folder)).toEqual(["mine.txt"]);
+  });
+
+  test("a damaged checkpoint is named and the one before it used; without one, exit 3", async () => {
+    const folder = join(scratch, "damaged");
+    expect((await run([...base, "--set", "training.saveEvery=2", "--out", folder])).code).toBe(0);
+    const newest = join(folder, "checkpoint-4", "model.safetensors");
+    const bytes = readFileSync(newest);
+    bytes[bytes.length - 5]! ^= 0xff;
+    writeFileSync(newest, bytes);
+    const { code, stderr } = await run(["train", "--resume", folder, "--steps", "6"]);
+    expect(stderr).toContain("checkpoint-4");
+    expect(code).toBe(0);
+    const other = join(folder, "checkpoint-6", "model.safetensors");
+    writeFileSync(other, readFileSync(other).subarray(0, 100));
+    const explicit = await run(["train", "--resume", folder, "--from", "checkpoint-6", "--steps", "8"]);
+    expect(explicit.code).toBe(3);
+    expect(explicit.stderr).toContain("model.safetensors");
+  });
+
+  test("a checkpoint of other sizes does not fit the settings", async () => {
+    const folder = join(scratch, "sizes");
+    expect((await run([...base, "--out", folder])).code).toBe(0);
+    const record = join(folder, "run.json");
+    const text = readFileSync(record, "utf8");
+    writeFileSync(record, text.replace('"hidden": 32', '"hidden": 48'));
+    const { code, stderr } = await run(["train", "--resume", folder, "--steps", "8"]);
+    expect(code).toBe(3);
+    expect(stderr).toMatch(/tensor \S+ has another shape/);
+  });
+});
+
+test("--print-config shows where each value came from, in the order flag, environment, file, preset", async () => {
+  const file = join(scratch, "settings.yaml");
+  writeFileSync(file, "training:\n  batch: 5\n  window: 60\n  learningRate: 0.5\n");
+  const { code, stdout } = await run(
+    ["train", "catbabi-qa-fwm", "--smoke", "--config", file, "--batch", "7", "--print-config"],
+    { env: { FWM_TRAINING__LEARNING_RATE: "0.25", FWM_TRAINING__BATCH: "6" } },
+  );
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/training\.batch = 7 +\(flag\)/);
+  expect(stdout).toMatch(/training\.learningRate = 0\.25 +\(environment\)/);
+  expect(stdout).toMatch(/training\.window = 60 +\(config file .*settings\.yaml\)/);
+  expect(stdout).toMatch(/training\.validEvery = 25 +\(--smoke\)/);
+  expect(stdout).toMatch(/training\.beta1 = 0\.9 +\(experiment\)/);
+});
