@@ -17,7 +17,7 @@ export const evalCommand = command({
   examples: [
     {
       line: "fwm eval runs/catbabi-qa-fwm-seed1 --split test",
-      trial: "fwm eval $RUN --split test",
+      trial: "fwm eval $RUN --split test --batch 64",
     },
     {
       line: "fwm eval runs/catbabi-qa-fwm-seed1 --split valid --json",
