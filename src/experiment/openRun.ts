@@ -1,5 +1,5 @@
 /** Run folders as experiments of every kind use them: begun with settings, or taken up again from a checkpoint. */
-import { z } from "zod";
+import type { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { defaultThreads, ortVersion } from "../runtime/node.ts";
@@ -28,20 +28,29 @@ export type RunPlanFor<S> =
     }
   | { readonly kind: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
 
-/** A run folder that is open for training. */
-export interface OpenedRun<S> {
-  readonly run: Run;
-  readonly settings: S;
-  /** What to go on from; undefined at the beginning. */
-  readonly checkpoint: LoadedCheckpoint | undefined;
-}
-
-/** Begins or resumes a run; settings read back from a run are checked by `schema`. */
-export async function openRun<S extends { training: { seed: number; steps: number } }>(
+/** The settings of a plan: its own, or those of the run it goes on with, checked by `schema`. */
+export async function settingsOf<S extends { training: { steps: number } }>(
   plan: RunPlanFor<S>,
   schema: z.ZodType<S>,
+): Promise<S> {
+  if (plan.kind === "new") return plan.settings;
+  const record = await readRun(plan.folder);
+  const known = schema.safeParse(record.settings);
+  if (!known.success) {
+    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
+      hint: "resume it with the version that began it",
+    });
+  }
+  const { training } = known.data;
+  return { ...known.data, training: { ...training, steps: plan.steps ?? training.steps } };
+}
+
+/** Begins a run, or takes one up again; `checkpoint` is what to go on from, undefined at the beginning. */
+export async function openRun<S extends { training: { seed: number; steps: number } }>(
+  plan: RunPlanFor<S>,
+  settings: S,
   context: OpenContext,
-): Promise<OpenedRun<S>> {
+): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
   const about = {
     command: [...context.command],
     packageVersion: context.packageVersion,
@@ -53,42 +62,27 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
     }),
   };
   if (plan.kind === "new") {
-    const { experiment, settings } = plan;
-    const run = await createRun(plan.folder, {
-      experiment,
-      settings,
-      seed: settings.training.seed,
-      ...about,
-    });
-    return { run, settings, checkpoint: undefined };
+    const { experiment, folder } = plan;
+    const run = await createRun(folder, { experiment, settings, seed: settings.training.seed, ...about });
+    return { run, checkpoint: undefined };
   }
-  const record = await readRun(plan.folder);
-  const known = schema.safeParse(record.settings);
-  if (!known.success) {
-    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
-      hint: "resume it with the version that began it",
-    });
-  }
-  const settings = plan.steps
-    ? { ...known.data, training: { ...known.data.training, steps: plan.steps } }
-    : known.data;
-  const resumed = await resumeRun(plan.folder, about, {
+  const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
     ...(plan.from ? { from: plan.from } : {}),
     firstStep: (updates) => updates + 1,
   });
-  for (const { path, problem } of resumed.skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
-  for (const difference of resumed.differences) {
+  for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
+  for (const difference of differences) {
     context.onWarning?.(
       `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
     );
   }
-  if (resumed.checkpoint && resumed.checkpoint.step >= settings.training.steps) {
-    await resumed.run.close("finished");
+  if (checkpoint && checkpoint.step >= settings.training.steps) {
+    await run.close("finished");
     throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
       hint: "give more with --steps",
     });
   }
-  return { run: resumed.run, settings, checkpoint: resumed.checkpoint };
+  return { run, checkpoint };
 }
 
 /** How a run ended, for its record: read off the error that ended it. */

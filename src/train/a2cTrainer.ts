@@ -40,6 +40,8 @@ export const actPrefix = "act.";
 export class A2cTrainer {
   /** Weights and optimizer, and the acting state under `actPrefix`. */
   readonly state: State;
+  /** Which of the names in `state` are the agent's weights. */
+  readonly weightNames: ReadonlySet<string>;
   private readonly observations: Float32Array;
   private readonly actions: Int32Array;
   private readonly rewards: Float32Array;
@@ -55,6 +57,7 @@ export class A2cTrainer {
     const { agents: B, steps: T, observation: O } = settings;
     this.state = new State(settings.seed);
     for (const parameter of agent.parameters) this.state.declare(stateAttrs(parameter)!);
+    this.weightNames = new Set(this.state.names());
     this.observations = new Float32Array(T * B * O);
     this.actions = new Int32Array(T * B);
     this.rewards = new Float32Array(T * B);

@@ -1,0 +1,15 @@
+/** The largest LSTM of the paper: 67,436,548 weights. */
+import { metarlExperiment, metarlSmoke } from "../src/experiment/metarlSettings.ts";
+import released from "./metarl-fwm.ts";
+
+export default metarlExperiment({
+  shows: "meta-RL on random graphs, LSTM 4096, the released rules and advantage",
+  settings: {
+    task: released.settings.task,
+    system: { name: "lstm", hidden: 4096 },
+    training: { ...released.settings.training, steps: 114_000 },
+  },
+  smoke: { ...metarlSmoke, system: { hidden: 32 } },
+  // The authors' log at its end, 114,000 episodes.
+  paper: { trainReward: 142.86, testReward: 81.16 },
+});
