@@ -3,7 +3,7 @@ import { ShapeError } from "../errors.ts";
 import { add } from "../graph/ops/elementwise.ts";
 import { expand } from "../graph/ops/shape.ts";
 import { scalar, zeros } from "../graph/ops/source.ts";
-import { type Node, sameShape, showType, type Tensor, topological } from "../graph/tensor.ts";
+import { type Node, sameShape, scoped, showType, type Tensor, topological } from "../graph/tensor.ts";
 
 /** Gradients of a scalar with respect to tensors; zeros for those it does not depend on. */
 export function grad(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
@@ -59,16 +59,19 @@ function backpropagate(
       hint: "use stopGradient(x)",
     });
   }
-  const parts = rule({
-    node,
-    inputs: node.inputs,
-    outputs: node.outputs.slice(0, dys.length),
-    attrs: node.attrs,
-    dys,
-    dy: dys[0]!,
-    needs: (i) => wanted.has(node.inputs[i]!.node),
-    differentiate: gradients,
-  });
+  // What a layer's gradient costs counts as that layer's.
+  const parts = within(node.scope, () =>
+    rule({
+      node,
+      inputs: node.inputs,
+      outputs: node.outputs.slice(0, dys.length),
+      attrs: node.attrs,
+      dys,
+      dy: dys[0]!,
+      needs: (i) => wanted.has(node.inputs[i]!.node),
+      differentiate: gradients,
+    }),
+  );
   parts.forEach((part, i) => {
     const input = node.inputs[i]!;
     if (!part || !wanted.has(input.node)) return;
@@ -79,4 +82,8 @@ function backpropagate(
     }
     accumulate(input, part);
   });
+}
+
+function within<T>(scope: string, build: () => T): T {
+  return scope === "" ? build() : scoped(scope, build);
 }

@@ -114,12 +114,14 @@ class GraphWriter {
   constructor(
     private readonly scope: ModelScope,
     private readonly title: string,
+    /** Put before the names of a loop's nodes, so that a profile can tell them from the loop itself. */
+    private readonly prefix = "",
   ) {}
 
   write(roots: readonly Tensor[]): void {
     for (const node of topological(roots)) {
       if (node.outputs.every((output) => this.names.has(output))) continue;
-      const stem = node.scope ? `${node.scope}/${node.op.name}` : node.op.name;
+      const stem = this.prefix + (node.scope ? `${node.scope}/${node.op.name}` : node.op.name);
       const emitMany = (
         opType: string,
         inputs: readonly string[],
@@ -205,7 +207,7 @@ class GraphWriter {
   }
 
   private subgraph({ body, inputs, captures, resultOrder }: OnnxBody): GraphProto {
-    const writer = new GraphWriter(this.scope, this.scope.unique("body"));
+    const writer = new GraphWriter(this.scope, this.scope.unique("body"), "loop/");
     body.params.forEach((param, i) => {
       const name = i < inputs ? this.scope.unique("param") : captures[i - inputs]!;
       writer.names.set(param, name);

@@ -6,7 +6,7 @@
  * Weight counts and initial values follow the released program: 693,985 weights at vocabulary 200 and
  * sizes 256 / 256 / 32 with three reads.
  */
-import { gatherRows, reshape, state, type Tensor } from "../graph/index.ts";
+import { gatherRows, reshape, scoped, state, type Tensor } from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
@@ -58,13 +58,17 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
     window({ tokens, state: [h, c, F], mask, queries }) {
-      const run = lstm(controller, gatherRows(table, tokens), { h: h!, c: c! }, mask ? { mask } : {});
+      const embedded = scoped("embedding", () => gatherRows(table, tokens));
+      const run = lstm(controller, embedded, { h: h!, c: c! }, mask ? { mask } : {});
       const read = fwmWindow(memory, run.h, F!, {
         ...(mask ? { mask } : {}),
         ...(queries ? { queries } : {}),
         ...(config.chunk ? { chunk: config.chunk } : {}),
       });
-      return { logits: linear(output, read.y), state: [run.state.h, run.state.c, read.F] };
+      return {
+        logits: scoped("output", () => linear(output, read.y)),
+        state: [run.state.h, run.state.c, read.F],
+      };
     },
     step(tokens, [h, c, F]) {
       const next = lstmStep(controller, gatherRows(table, tokens), { h: h!, c: c! });

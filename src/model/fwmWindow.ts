@@ -91,11 +91,12 @@ export function fwmWindow(
   F: Tensor | undefined,
   { mask, queries, chunk = defaultChunk }: FwmWindowOptions = {},
 ): { y: Tensor; F: Tensor } {
-  return scoped("fwm", () => {
-    const { keys } = w.variant;
+  const writes = scoped("fwm/write", () => {
     const vectors = writeVectors(w, h);
     const beta = mask ? mul(vectors.beta, unsqueeze(mask, -1)) : vectors.beta;
-    const writes = writeWindow(keys, { ...vectors, beta }, F, mask, chunk);
+    return writeWindow(w.variant.keys, { ...vectors, beta }, F, mask, chunk);
+  });
+  return scoped("fwm/read", () => {
     if (queries) {
       const [T, B, H] = h.shape as [number, number, number];
       const hq = gatherRows(reshape(h, [T * B, H]), queries);

@@ -13,6 +13,7 @@ import {
   input,
   type Shape,
   sameShape,
+  scoped,
   showType,
   state,
   stateAttrs,
@@ -153,9 +154,13 @@ export class SequenceTrainer {
     if (kind === "advance") return { name: "advance", outputs: { loss: built.loss }, updates: carried };
     const { parameters } = this.model;
     const gradients = grad(built.loss, parameters);
-    const gradNorm = globalNorm(gradients);
-    const clipped = clip > 0 ? clipByNorm(gradients, clip, gradNorm) : gradients;
-    const updates = optimizer(parameters, clipped, input("learningRate", []));
+    const { gradNorm, updates } = scoped("optimizer", () => {
+      const norm = globalNorm(gradients);
+      const clipped = clip > 0 ? clipByNorm(gradients, clip, norm) : gradients;
+      const steps = optimizer(parameters, clipped, input("learningRate", []));
+      const averages = averaging > 0 ? averaged(steps, parameters, averaging) : [];
+      return { gradNorm: norm, updates: [...steps, ...averages] };
+    });
     return {
       name: "train",
       outputs: { loss: built.loss, gradNorm, predicted: built.predicted },
@@ -330,13 +335,13 @@ function buildWindow(
     ...(mode === "qa" ? { queries: input("queries", positions, "i32") } : {}),
   });
   const targets = input("targets", positions, "i32");
-  return {
+  return scoped("output", () => ({
     before,
     after,
     loss: crossEntropy(logits, targets, input("counted", positions)),
     losses: classLosses(logits, targets),
     predicted: argmax(logits),
-  };
+  }));
 }
 
 function lossInputs(
