@@ -4,8 +4,8 @@
  *
  * People and things start in rooms the story does not tell. An event is drawn by choosing somebody and an
  * action until the two go together, so whoever can do more acts more often, as in the real files; gifts come
- * first where they are possible. After every
- * two statements comes a question about one of the five latest statements, if one can be asked.
+ * first where they are possible. After every two statements comes a question about one of the five latest
+ * statements, if one can be asked.
  */
 import { dropVerbs, giveVerbs, numerals, takeVerbs } from "../lexicon.ts";
 import type { StoryRandom } from "./random.ts";

@@ -6,7 +6,7 @@
  */
 import { numerals } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 import type { Rooms } from "./rooms.ts";
 
 interface Stay {

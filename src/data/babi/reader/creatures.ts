@@ -2,7 +2,7 @@
  * Creatures: kinds, what kinds fear (deduction, task 15) and what colour an animal must have (induction, task 16).
  */
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 interface Said {
   readonly value: string;

@@ -3,7 +3,7 @@
  */
 import { times } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 interface Visit {
   readonly time: number;

@@ -3,7 +3,7 @@
  */
 import { directions } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 interface Step {
   readonly direction: string;

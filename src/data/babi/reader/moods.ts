@@ -3,7 +3,7 @@
  */
 import { wants } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 /** Everybody's moods, latest last. */
 export class Moods {

@@ -10,16 +10,10 @@ import type { Answer } from "./answer.ts";
 import { Belongings } from "./belongings.ts";
 import { Creatures } from "./creatures.ts";
 import { Days } from "./days.ts";
-import {
-  type Clause,
-  type Inquiry,
-  type LastSubject,
-  NotUnderstood,
-  parseQuestion,
-  parseStatement,
-} from "./grammar.ts";
+import { type Clause, type Inquiry, type LastSubject, parseQuestion, parseStatement } from "./grammar.ts";
 import { PlaceMap } from "./map.ts";
 import { Moods } from "./moods.ts";
+import { NotUnderstood } from "./phrases.ts";
 import { Rooms } from "./rooms.ts";
 import { Shapes } from "./shapes.ts";
 import { Sizes } from "./sizes.ts";

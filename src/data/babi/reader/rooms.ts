@@ -4,7 +4,7 @@
  * The latest statement about a person counts; a denial takes away only what it contradicts.
  */
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 interface Whereabouts {
   /** The one place a person is in, or two places they may be in; none when only a denial is known. */

@@ -5,7 +5,7 @@
  */
 import { relations } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 interface Offset {
   readonly to: string;

@@ -2,7 +2,7 @@
  * Sizes: what fits inside what. Being bigger is transitive (task 18).
  */
 import type { Answer } from "./answer.ts";
-import { NotUnderstood } from "./grammar.ts";
+import { NotUnderstood } from "./phrases.ts";
 
 /** The stated "bigger than" pairs. */
 export class Sizes {
