@@ -45,7 +45,10 @@ function settleThreads(asked: number | undefined): void {
   ort.env.wasm.numThreads = settled;
 }
 
-/** Where the page serves ONNX Runtime's wasm file from, when it is not beside the script; before the first session. */
-export function setWasmPaths(paths: string | { wasm?: string; mjs?: string }): void {
+/**
+ * Where the page serves ONNX Runtime's two files from: the folder they are in, or the address of each. Call it
+ * before the first session. Without `mjs` a bundled page would start itself over in place of every thread, and hang.
+ */
+export function setWasmPaths(paths: string | { readonly wasm: string; readonly mjs: string }): void {
   ort.env.wasm.wasmPaths = paths;
 }

@@ -4,7 +4,7 @@ import { modelFromBytes, type Reply } from "../../src/inference/index.ts";
 import { availableThreads, setWasmPaths, webRuntime } from "../../src/runtime/web.ts";
 import { type CaseValues, cases, runCase } from "../support/cases.ts";
 
-setWasmPaths({ wasm: "/node_modules/onnxruntime-web/dist/ort-wasm-simd-threaded.wasm" });
+setWasmPaths("/node_modules/onnxruntime-web/dist/");
 
 /** What the test may call. */
 export interface CasePage {
