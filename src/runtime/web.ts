@@ -28,15 +28,11 @@ export function availableThreads(): number {
 
 let settled: number | undefined;
 
-/** ONNX Runtime itself would go on with one thread, or with those it has, and only warn on the console. */
+/** ONNX Runtime itself would go on with one thread or hang, and at best warn on the console. */
 function settleThreads(asked: number | undefined): void {
-  if (asked !== undefined && asked > 1 && !globalThis.crossOriginIsolated) {
-    throw new UsageError(`threads: ${asked} asked for, but this page is not cross-origin isolated`, {
-      hint: "serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
-    });
-  }
+  if (asked !== undefined && asked > 1) requireThreads(asked);
   // More than four, which is ONNX Runtime's own limit, is for those who ask.
-  settled ??= asked ?? Math.min(4, availableThreads());
+  settled ??= asked ?? (knowsScript() ? Math.min(4, availableThreads()) : 1);
   if (asked !== undefined && asked !== settled) {
     throw new UsageError(`threads: ${asked} asked for, but this page already runs with ${settled}`, {
       hint: "the first session settles it for the whole page",
@@ -45,10 +41,32 @@ function settleThreads(asked: number | undefined): void {
   ort.env.wasm.numThreads = settled;
 }
 
+function requireThreads(asked: number): void {
+  if (!globalThis.crossOriginIsolated) {
+    throw new UsageError(`threads: ${asked} asked for, but this page is not cross-origin isolated`, {
+      hint: "serve it with Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp",
+    });
+  }
+  if (!knowsScript()) {
+    throw new UsageError(`threads: ${asked} asked for, but the address of the threads' script is not known`, {
+      hint: "give setWasmPaths the folder of ort-wasm-simd-threaded.mjs and .wasm, or the address of both",
+    });
+  }
+}
+
 /**
- * Where the page serves ONNX Runtime's two files from: the folder they are in, or the address of each. Call it
- * before the first session. Without `mjs` a bundled page would start itself over in place of every thread, and hang.
+ * Whether the script of the threads has an address of its own. Otherwise ONNX Runtime starts them from the script
+ * it is in itself: in a bundle that is the page, which then starts over in every worker, and nothing is computed.
  */
-export function setWasmPaths(paths: string | { readonly wasm: string; readonly mjs: string }): void {
+function knowsScript(): boolean {
+  const paths = ort.env.wasm.wasmPaths;
+  return typeof paths === "string" || paths?.mjs !== undefined;
+}
+
+/**
+ * Where the page serves ONNX Runtime's files from: the folder they are in, or the address of each. Call it before
+ * the first session. More than one thread needs both.
+ */
+export function setWasmPaths(paths: string | { readonly wasm?: string; readonly mjs?: string }): void {
   ort.env.wasm.wasmPaths = paths;
 }

@@ -121,6 +121,17 @@ describe.skipIf(!found.path)("onnxruntime-web in Chromium", () => {
     });
   });
 
+  test("threads without the address of their script are refused, and one thread needs none", async () => {
+    const { page } = await open("/isolated?paths=wasm");
+    const [{ name }] = cases as [(typeof cases)[0]];
+    const message = await page.evaluate(
+      (of) => casePage.run(of, 2).catch((error: Error) => error.message),
+      name,
+    );
+    expect(message).toContain("address of the threads' script");
+    expectCase(cases[0]!, await page.evaluate((of) => casePage.run(of, 1), name));
+  });
+
   describe("a saved model", () => {
     let page: Page;
 

@@ -4,7 +4,10 @@ import { modelFromBytes, type Reply } from "../../src/inference/index.ts";
 import { availableThreads, setWasmPaths, webRuntime } from "../../src/runtime/web.ts";
 import { type CaseValues, cases, runCase } from "../support/cases.ts";
 
-setWasmPaths("/node_modules/onnxruntime-web/dist/");
+// `?paths=wasm` leaves out what threads need.
+const folder = "/node_modules/onnxruntime-web/dist/";
+const partly = new URLSearchParams(location.search).get("paths") === "wasm";
+setWasmPaths(partly ? { wasm: `${folder}ort-wasm-simd-threaded.wasm` } : folder);
 
 /** What the test may call. */
 export interface CasePage {
@@ -13,8 +16,8 @@ export interface CasePage {
   run(name: string, threads: number): Promise<CaseValues>;
   /** Runs a model file with ONNX Runtime alone: `feeds` by name, each a typed array and a shape. */
   runModel(url: string, feeds: readonly PlainTensor[]): Promise<Record<string, number[]>>;
-  /** Reads a text with the model of a folder, and answers the question after it. */
-  ask(folder: string, text: string, question: string): Promise<Reply["answers"]>;
+  /** Reads a text with the model in a folder of the server, and answers the question after it. */
+  ask(model: string, text: string, question: string): Promise<Reply["answers"]>;
 }
 
 /** A tensor as it passes between the test and the page. */
@@ -38,18 +41,18 @@ const casePage: CasePage = {
       Object.entries(results).map(([name, tensor]) => [name, Array.from(tensor.data as Float32Array)]),
     );
   },
-  async ask(folder, text, question) {
+  async ask(model, text, question) {
     const bytes = async (name: string) =>
-      new Uint8Array(await (await fetch(`${folder}/${name}`)).arrayBuffer());
+      new Uint8Array(await (await fetch(`${model}/${name}`)).arrayBuffer());
     const [config, safetensors, vocab] = await Promise.all(
       ["config.json", "model.safetensors", "vocab.json"].map(bytes),
     );
     const files = { config: config!, safetensors: safetensors!, vocab: vocab! };
-    const model = modelFromBytes(files, { runtime: webRuntime });
-    const stream = model.stream();
+    const loaded = modelFromBytes(files, { runtime: webRuntime });
+    const stream = loaded.stream();
     await stream.read(text);
     const { answers } = await stream.ask(question);
-    await model.release();
+    await loaded.release();
     return answers;
   },
 };
