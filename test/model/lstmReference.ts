@@ -75,7 +75,7 @@ export function lstmReference({ T, B, E, H }: LstmSizes, arrays: LstmArrays, los
   const db = zeros(4 * H);
   const dx = zeros(x.length);
   let dh = zeros(B * H);
-  let dc = Float64Array.from(loss.coefC);
+  let dc: Float64Array = loss.coefC.slice();
   for (let t = T - 1; t >= 0; t--) {
     for (let n = 0; n < B * H; n++) dh[n]! += loss.coef[t * B * H + n]!;
     const [beforeH, beforeC] = [zeros(B * H), zeros(B * H)];
