@@ -3,6 +3,7 @@
  * to load it imports inside `run`.
  */
 import { askCommand } from "./ask.ts";
+import { benchCommands } from "./bench.ts";
 import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
@@ -19,6 +20,7 @@ const commands: readonly CommandEntry[] = [
   askCommand,
   runsCommand,
   exportCommand,
+  benchCommands,
 ];
 
 /** The whole program. */

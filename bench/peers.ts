@@ -1,0 +1,108 @@
+/**
+ * The same training step in other forms, side by side in one run: our parallel form, our engine token by token,
+ * and TensorFlow.js token by token.
+ */
+import { fwmSystem } from "../src/experiment/settings.ts";
+import { buildSystem } from "../src/experiment/systems.ts";
+import { gatherRows, reshape, scan } from "../src/graph/index.ts";
+import type { SequenceModel } from "../src/model/sequence.ts";
+import { nodeRuntime } from "../src/runtime/node.ts";
+import { adam } from "../src/train/optimizers.ts";
+import { SequenceTrainer, type TokenBatch } from "../src/train/sequenceTrainer.ts";
+import { interleaved } from "./measure.ts";
+import { fwmBenchSizes, fwmProblem } from "./peers/fwmProblem.ts";
+
+/** What `fwm bench peers` reports: milliseconds per step and how many times slower than ours. */
+export interface PeersReport {
+  readonly batch: number;
+  readonly window: number;
+  readonly oursQaMs: number;
+  readonly oursLmMs: number;
+  readonly plainFormQaMs: number;
+  readonly plainFormLmMs: number;
+  /** The plain form in QA mode, over ours in QA mode. */
+  readonly plainFormRatio: number;
+  /** The plain form in LM mode, over ours in LM mode. */
+  readonly plainFormLmRatio: number;
+  readonly tfjsMs: number;
+  /** TensorFlow.js in QA mode, over ours in QA mode. */
+  readonly tfjsRatio: number;
+  readonly tfjsBackend: string;
+}
+
+/** Measures all of them at the paper's sizes. */
+export async function benchPeers({
+  repeats = 3,
+  onNote = (_text: string): void => {},
+} = {}): Promise<PeersReport> {
+  const { batch, steps: window } = fwmBenchSizes;
+  const problem = fwmProblem(fwmBenchSizes);
+  const tokens: TokenBatch = {
+    batch,
+    window,
+    tokens: problem.inputs.map((token) => Math.max(1, token)),
+    targets: problem.targets,
+    questions: problem.questions,
+    padded: 0,
+  };
+  const open = (mode: "qa" | "lm", plain: boolean): SequenceTrainer => {
+    const model = buildSystem(fwmSystem);
+    const settings = { mode, optimizer: adam(), clip: 0, averaging: 0, seed: 1 } as const;
+    return new SequenceTrainer(plain ? tokenByToken(model) : model, settings, { runtime: nodeRuntime });
+  };
+  let step = 0;
+  const stepper = (trainer: SequenceTrainer) => () => trainer.step(tokens, 1e-3, { seed: 1, step: step++ });
+
+  // Two trainers at a time: the plain form keeps a memory per token and needs gigabytes.
+  const compared = async (mode: "qa" | "lm"): Promise<{ ours: number; plain: number }> => {
+    onNote(`${mode} mode: ours and the plain form`);
+    const [ours, plain] = [open(mode, false), open(mode, true)];
+    const times = await interleaved({ plain: stepper(plain), ours: stepper(ours) }, { repeats, warmup: 1 });
+    await ours.release();
+    await plain.release();
+    return { ours: times.ours.median, plain: times.plain.median };
+  };
+  const qa = await compared("qa");
+  const lm = await compared("lm");
+
+  onNote("qa mode: ours and TensorFlow.js");
+  const { tfjsFwm } = await import("./peers/tfjsFwm.ts");
+  const peer = await tfjsFwm(fwmBenchSizes);
+  const ours = open("qa", false);
+  const beside = await interleaved(
+    { tfjs: () => peer.run(), settle: stepper(ours), ours: stepper(ours) },
+    { repeats, warmup: 1 },
+  );
+  peer.dispose();
+  await ours.release();
+  return {
+    batch,
+    window,
+    oursQaMs: qa.ours,
+    oursLmMs: lm.ours,
+    plainFormQaMs: qa.plain,
+    plainFormLmMs: lm.plain,
+    plainFormRatio: qa.plain / qa.ours,
+    plainFormLmRatio: lm.plain / lm.ours,
+    tfjsMs: beside.tfjs.median,
+    tfjsRatio: beside.tfjs.median / beside.ours.median,
+    tfjsBackend: peer.backend,
+  };
+}
+
+/** A system whose window is its step, token by token. */
+export function tokenByToken(model: SequenceModel): SequenceModel {
+  return {
+    ...model,
+    window({ tokens, state, mask, queries }) {
+      if (mask) throw new Error("internal: the plain form is measured without padding");
+      const { carry, ys } = scan({ carry: state, xs: [tokens] }, (before, [token]) => {
+        const next = model.step(token!, before);
+        return { carry: next.state, ys: [next.logits] };
+      });
+      const [T, B, V] = ys[0]!.shape as [number, number, number];
+      const logits = queries ? gatherRows(reshape(ys[0]!, [T * B, V]), queries) : ys[0]!;
+      return { logits, state: carry };
+    },
+  };
+}
