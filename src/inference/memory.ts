@@ -89,17 +89,19 @@ export class AssociativeMemory {
     if (!Number.isFinite(beta)) throw new UsageError(`write: beta must be a number, not ${beta}`);
     const F = this.weights;
     const V = this.valueSize;
-    const vOld = retrieve(this, k1, k2);
+    const key = joined(this.keys, k1, k2);
+    const vOld = lookUp(F, key, V);
     const update = new Float64Array(V);
     for (let c = 0; c < V; c++) update[c] = beta * this.scale * (v[c]! - vOld[c]!);
     let squares = 0;
-    forEachRow(this.keys, this.keySize, k1, k2, (key, row) => {
-      for (let c = 0, at = row * V; c < V; c++, at++) {
-        const written = F[at]! + key * update[c]!; //                                                       (3)
+    for (let row = 0, at = 0; row < key.length; row++) {
+      const share = key[row]!;
+      for (let c = 0; c < V; c++, at++) {
+        const written = F[at]! + share * update[c]!; //                                                     (3)
         F[at] = written;
         squares += written * written;
       }
-    });
+    }
     // Scaled down only above norm 1, so that a nearly empty memory is not inflated.
     if (squares > 1) {
       const share = 1 / Math.sqrt(squares);
@@ -200,29 +202,44 @@ export class AssociativeMemory {
 
 /** What a retrieval needs to know of a memory. */
 export interface FastWeights {
-  readonly keySize: number;
   readonly valueSize: number;
   readonly keys: KeyCombination;
   /** F, K × V, row by row. */
-  readonly weights: ArrayLike<number>;
+  readonly weights: Float32Array | Float64Array;
 }
 
 /** Rows of F: one per pair of entries of the two keys, or one per entry. */
-export function keyRows(keys: KeyCombination, keySize: number): number {
+function keyRows(keys: KeyCombination, keySize: number): number {
   return keys === "product" ? keySize * keySize : 2 * keySize;
 }
 
 /** F vec(a ⊗ b): what a pair of keys leads to. */
-export function retrieve(
-  { keySize, valueSize: V, keys, weights: F }: FastWeights,
-  a: Vector,
-  b: Vector,
-): Float64Array {
+export function retrieve({ valueSize, keys, weights }: FastWeights, a: Vector, b: Vector): Float64Array {
+  return lookUp(weights, joined(keys, a, b), valueSize);
+}
+
+function lookUp(F: Float32Array | Float64Array, key: Float64Array, V: number): Float64Array {
   const value = new Float64Array(V);
-  forEachRow(keys, keySize, a, b, (key, row) => {
-    for (let c = 0, at = row * V; c < V; c++, at++) value[c]! += key * F[at]!;
-  });
+  for (let row = 0, at = 0; row < key.length; row++) {
+    const share = key[row]!;
+    for (let c = 0; c < V; c++, at++) value[c]! += share * F[at]!;
+  }
   return value;
+}
+
+/** vec(a ⊗ b), or [a; b]: one entry per row of F. */
+function joined(keys: KeyCombination, a: Vector, b: Vector): Float64Array {
+  const D = a.length;
+  const key = new Float64Array(keyRows(keys, D));
+  for (let i = 0; i < D; i++) {
+    if (keys === "concat") {
+      key[i] = a[i]!;
+      key[D + i] = b[i]!;
+    } else {
+      for (let j = 0; j < D; j++) key[i * D + j] = a[i]! * b[j]!;
+    }
+  }
+  return key;
 }
 
 /** (x - mean) / sqrt(variance + eps), as between two reads. */
@@ -246,22 +263,6 @@ function dot(a: Vector, b: Vector): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
   return sum;
-}
-
-/** Every row of F with its entry of the joined key vec(a ⊗ b), or [a; b]. */
-function forEachRow(
-  keys: KeyCombination,
-  D: number,
-  a: Vector,
-  b: Vector,
-  visit: (key: number, row: number) => void,
-): void {
-  if (keys === "concat") {
-    for (let i = 0; i < D; i++) visit(a[i]!, i);
-    for (let j = 0; j < D; j++) visit(b[j]!, D + j);
-    return;
-  }
-  for (let i = 0; i < D; i++) for (let j = 0; j < D; j++) visit(a[i]! * b[j]!, i * D + j);
 }
 
 function wholeSize(name: string, value: number | undefined): number {

@@ -293,7 +293,6 @@ export class Streams {
     const vector = (name: string) => part(outputs[tracePrefix + name]!, b, memory.size);
     return {
       memory: {
-        keySize: memory.size,
         valueSize: memory.size,
         keys: memory.keys,
         weights: part(data, b, data.length / this.size),
