@@ -1,8 +1,11 @@
 /** `fwm train`: trains one experiment and writes a run folder, or goes on with one. */
 import { resolve } from "node:path";
-import { experimentNames, experiments } from "../../experiments/index.ts";
+import { experimentNames, experiments, metarlExperiments, metarlNames } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { settingsSchema } from "../experiment/settings.ts";
+import { type AnyExperiment, kindOfRun, schemaFor } from "../experiment/kinds.ts";
+import type { MetarlSettings } from "../experiment/metarlSettings.ts";
+import type { RunPlanFor } from "../experiment/openRun.ts";
+import type { Settings } from "../experiment/settings.ts";
 import { command } from "./command.ts";
 import {
   assignments,
@@ -38,11 +41,15 @@ export const trainCommand = command({
     },
     "fwm train catbabi-lm-fwm --print-config",
     {
+      line: "fwm train metarl-fwm",
+      trial: "fwm train metarl-fwm --smoke --steps 4 --out $EMPTY/agent",
+    },
+    {
       line: "fwm train --resume runs/catbabi-qa-fwm-seed1",
       trial: "fwm train --resume $RUN --steps 6",
     },
   ],
-  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf([...experimentNames, ...metarlNames], { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. training.batch=64" }),
     config: file({ help: "settings from a YAML or JSON file" }),
@@ -63,16 +70,17 @@ export const trainCommand = command({
   },
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
-    const definition = experiments[args.experiment];
+    const definition: AnyExperiment = { ...experiments, ...metarlExperiments }[args.experiment];
+    const schema = schemaFor(definition.settings);
     const flags = flagLayer({
       training: { steps: options.steps, seed: options.seed, batch: options.batch },
       task: { data: options.data },
     });
-    const resolved = resolveSettings(settingsSchema, [
+    const resolved = resolveSettings(schema, [
       layer("experiment", definition.settings),
       ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
       ...(options.config ? [configFile(options.config)] : []),
-      environmentSettings(env, settingsSchema),
+      environmentSettings(env, schema),
       assignments(options.set),
       flags,
     ]);
@@ -85,29 +93,34 @@ export const trainCommand = command({
       options.out ?? `runs/${args.experiment}${options.smoke ? "-smoke" : ""}-seed${settings.training.seed}`;
     const target = typeof options.resume === "string" ? options.resume : named;
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    const plan =
+    const planOf = <S>(own: S): RunPlanFor<S> =>
       options.resume === undefined
-        ? ({ kind: "new", experiment: args.experiment, settings, folder: target } as const)
-        : ({
+        ? { kind: "new", experiment: args.experiment, settings: own, folder: target }
+        : {
             kind: "resume",
             folder: target,
             ...(options.from ? { from: options.from } : {}),
             ...(origins.steps === "default" ? {} : { steps: options.steps! }),
-          } as const);
+          };
+    const context = {
+      env,
+      signal,
+      command: ["fwm", ...process.argv.slice(2)],
+      packageVersion: packageVersion(),
+      device: options.device,
+      ...(options.threads ? { threads: options.threads } : {}),
+      onNote: (text: string) => out.note(text),
+      onWarning: (text: string) => out.warn(text),
+    };
+    if ((options.resume === undefined ? settings.task.name : await kindOfRun(target)) === "metarl") {
+      const { runMetarl } = await import("./trainMetarl.ts");
+      await runMetarl(out, planOf(settings as MetarlSettings), context);
+      return;
+    }
     const { trainCatbabi } = await import("../experiment/catbabi.ts");
     const watch = startWatch(out, options.steps ?? settings.training.steps, target);
     try {
-      const end = await trainCatbabi(plan, {
-        env,
-        signal,
-        command: ["fwm", ...process.argv.slice(2)],
-        packageVersion: packageVersion(),
-        device: options.device,
-        ...(options.threads ? { threads: options.threads } : {}),
-        watch,
-        onNote: (text) => out.note(text),
-        onWarning: (text) => out.warn(text),
-      });
+      const end = await trainCatbabi(planOf(settings as Settings), { ...context, watch });
       watch.stop();
       report(out, end);
     } finally {

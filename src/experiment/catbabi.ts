@@ -2,44 +2,38 @@
 import { type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
 
 import { catbabiVocabulary } from "../data/vocabulary.ts";
-import { DataError, UsageError } from "../errors.ts";
 import type { HostTensor } from "../runtime/host.ts";
-import { defaultThreads, nodeRuntime, ortVersion } from "../runtime/node.ts";
-import type { Device } from "../runtime/runtime.ts";
-import { createRun, type Run, resumeRun } from "../store/run.ts";
-import { describeEnvironment, gitCommit, readRun } from "../store/run-record.ts";
+import { nodeRuntime } from "../runtime/node.ts";
+import type { Run } from "../store/run.ts";
 import type { TensorData, Tensors } from "../store/safetensors.ts";
 import { freshProgress, type LoopEnd, type LoopProgress, type LoopWatch, train } from "../train/loop.ts";
 import { adam } from "../train/optimizers.ts";
 import { rateAt } from "../train/schedules.ts";
 import { type Score, Scorer } from "../train/score.ts";
 import { averagePrefix, SequenceEvaluator, SequenceTrainer } from "../train/sequenceTrainer.ts";
+import {
+  asHost,
+  fromHost,
+  type OpenContext,
+  openRun,
+  outcomeOf,
+  type RunPlanFor,
+  settingsOf,
+} from "./openRun.ts";
 import { type Settings, settingsSchema } from "./settings.ts";
 import { openStories, type Stories } from "./stories.ts";
 import { buildSystem } from "./systems.ts";
 
 /** How a command runs an experiment. */
-export interface RunContext {
+export interface RunContext extends OpenContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly signal: AbortSignal;
-  readonly command: readonly string[];
-  readonly packageVersion: string;
-  readonly threads?: number;
-  readonly device?: Device;
   readonly watch?: LoopWatch;
   readonly onNote?: (text: string) => void;
-  readonly onWarning?: (text: string) => void;
 }
 
 /** A run to begin, or one to go on with. */
-export type RunPlan =
-  | {
-      readonly kind: "new";
-      readonly experiment: string;
-      readonly settings: Settings;
-      readonly folder: string;
-    }
-  | { readonly kind: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
+export type RunPlan = RunPlanFor<Settings>;
 
 /** Prefix of the training state in a checkpoint's optimizer file: raw weights when the model file has the average. */
 const rawPrefix = "raw.";
@@ -50,7 +44,7 @@ export async function trainCatbabi(
   context: RunContext,
 ): Promise<LoopEnd & { folder: string }> {
   // Everything the user may have got wrong is found before a run folder is made or touched.
-  const settings = await settingsOf(plan);
+  const settings = await settingsOf(plan, settingsSchema);
   const stories = await openStories(settings.task, context.env);
   const { run, checkpoint } = await openRun(plan, settings, context);
   let outcome: "finished" | "interrupted" | "diverged" | "failed" = "failed";
@@ -71,63 +65,12 @@ export async function trainCatbabi(
     outcome = end.reason === "interrupted" ? "interrupted" : "finished";
     return { ...end, folder: run.folder };
   } catch (error) {
-    if (error instanceof Error) {
-      note = error.message.split("\n")[0]!;
-      outcome = error.name === "DivergedError" ? "diverged" : "failed";
-    }
+    ({ outcome, note } = outcomeOf(error));
     throw error;
   } finally {
     await session?.release();
     await run.close(outcome, note);
   }
-}
-
-async function settingsOf(plan: RunPlan): Promise<Settings> {
-  if (plan.kind === "new") return plan.settings;
-  const record = await readRun(plan.folder);
-  const known = settingsSchema.safeParse(record.settings);
-  if (!known.success) {
-    throw new DataError(`${plan.folder}: the run's settings are not those of this version`, {
-      hint: "resume it with the version that began it",
-    });
-  }
-  const { training, ...rest } = known.data;
-  return { ...rest, training: { ...training, steps: plan.steps ?? training.steps } };
-}
-
-async function openRun(plan: RunPlan, settings: Settings, context: RunContext) {
-  const about = {
-    command: [...context.command],
-    packageVersion: context.packageVersion,
-    gitCommit: gitCommit(process.cwd()),
-    environment: describeEnvironment({
-      threads: context.threads ?? defaultThreads,
-      ort: ortVersion,
-      device: context.device ?? "cpu",
-    }),
-  };
-  if (plan.kind === "new") {
-    const { experiment, folder } = plan;
-    const run = await createRun(folder, { experiment, settings, seed: settings.training.seed, ...about });
-    return { run, checkpoint: undefined };
-  }
-  const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
-    ...(plan.from ? { from: plan.from } : {}),
-    firstStep: (updates) => updates + 1,
-  });
-  for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
-  for (const difference of differences) {
-    context.onWarning?.(
-      `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
-    );
-  }
-  if (checkpoint && checkpoint.step >= settings.training.steps) {
-    await run.close("finished");
-    throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
-      hint: "give more with --steps",
-    });
-  }
-  return { run, checkpoint };
 }
 
 /** A trainer with its data stream, as the loop and the run folder see them. */
@@ -269,15 +212,4 @@ export async function scoreStream(
     await options.onWindow?.(++done);
   }
   return scorer.score();
-}
-
-function asHost({ dtype, shape, data }: TensorData): HostTensor {
-  if (dtype !== "f32" && dtype !== "i32")
-    throw new DataError(`a ${dtype} tensor is not part of a checkpoint`);
-  return { dtype, shape, data };
-}
-
-function fromHost({ dtype, shape, data }: HostTensor): TensorData {
-  if (dtype !== "f32") throw new Error(`internal: state of dtype ${dtype} cannot be saved`);
-  return { dtype, shape: [...shape], data: data as Float32Array };
 }
