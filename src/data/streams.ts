@@ -3,8 +3,9 @@
  * stands at this position of this epoch" from its arguments alone, so that a stream can be picked up anywhere.
  */
 import { DataError, UsageError } from "../errors.ts";
+import { integer, keyOf } from "../graph/random.ts";
 import { type Story, storyTokens } from "./babi/format.ts";
-import { streamStory } from "./babi/generator/generate.ts";
+import { tasks as allTasks, generateStory, streamStory } from "./babi/generator/generate.ts";
 import { keyedOrder } from "./shuffle.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 
@@ -81,9 +82,16 @@ export function endlessSource(tell: (position: number) => Story): StorySource {
   };
 }
 
-/** The generator's endless mixture of all tasks, in the proportions of the real training set. */
-export function generatedSource(seed: number): StorySource {
-  return endlessSource((position) => streamStory(seed, position));
+/**
+ * The generator's endless stream: a mixture of all tasks in the proportions of the real training set, or of
+ * some tasks in equal parts.
+ */
+export function generatedSource(seed: number, tasks: readonly number[] = allTasks): StorySource {
+  if (tasks.length === allTasks.length) return endlessSource((position) => streamStory(seed, position));
+  return endlessSource((position) => {
+    const task = tasks[integer(keyOf(seed, "task of story"), position, tasks.length)]!;
+    return generateStory({ task, seed, index: position });
+  });
 }
 
 /**

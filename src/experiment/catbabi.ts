@@ -1,11 +1,13 @@
 /** A catbAbI experiment put together: stories, system, trainer, loop and run folder. */
-import { type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
-
+import { type Batch, type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
+import { PrefetchedBatches } from "../data/prefetch.ts";
+import { preparedSource } from "../data/streams.ts";
 import { catbabiVocabulary } from "../data/vocabulary.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { nodeRuntime } from "../runtime/node.ts";
+import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import type { Run } from "../store/run.ts";
-import type { TensorData, Tensors } from "../store/safetensors.ts";
+import type { TensorData } from "../store/safetensors.ts";
 import { freshProgress, type LoopEnd, type LoopProgress, type LoopWatch, train } from "../train/loop.ts";
 import { adam } from "../train/optimizers.ts";
 import { rateAt } from "../train/schedules.ts";
@@ -51,8 +53,7 @@ export async function trainCatbabi(
   let note: string | undefined;
   let session: TrainingSession | undefined;
   try {
-    session = TrainingSession.open(settings, stories, context, run);
-    if (checkpoint) session.restore(checkpoint);
+    session = await TrainingSession.open(settings, stories, context, run, checkpoint);
     const { training } = settings;
     const end = await train(
       session,
@@ -82,11 +83,18 @@ class TrainingSession {
     private readonly trainer: SequenceTrainer,
     private readonly evaluator: SequenceEvaluator,
     private readonly stories: Stories,
-    private batcher: StreamBatcher,
+    private readonly batches: Batches,
     private readonly run: Run,
   ) {}
 
-  static open(settings: Settings, stories: Stories, context: RunContext, run: Run): TrainingSession {
+  /** Puts a session together, as it was at a checkpoint if there is one. */
+  static async open(
+    settings: Settings,
+    stories: Stories,
+    context: RunContext,
+    run: Run,
+    checkpoint: LoadedCheckpoint | undefined,
+  ): Promise<TrainingSession> {
     const { task, training } = settings;
     for (const remark of stories.remarks) context.onNote?.(remark);
     const model = buildSystem(settings.system);
@@ -102,21 +110,18 @@ class TrainingSession {
       options,
     );
     const evaluator = new SequenceEvaluator(model, task.mode, options);
-    const batcher = new StreamBatcher(stories.source("train", seed), training);
-    return new TrainingSession(settings, trainer, evaluator, stories, batcher, run);
+    const saved = checkpoint?.state as { batcher: BatcherState; progress: LoopProgress } | undefined;
+    const batches = await openBatches(settings, stories, saved?.batcher);
+    const session = new TrainingSession(settings, trainer, evaluator, stories, batches, run);
+    if (checkpoint && saved) {
+      session.progress = saved.progress;
+      session.adopt(checkpoint);
+    }
+    return session;
   }
 
-  /** Takes over the tensors, the stream and the progress of a checkpoint. */
-  restore(checkpoint: {
-    path: string;
-    model: Tensors;
-    optimizer: Tensors;
-    state: Readonly<Record<string, unknown>>;
-  }): void {
-    const saved = checkpoint.state as { batcher: BatcherState; progress: LoopProgress };
-    const { training } = this.settings;
-    this.batcher = StreamBatcher.resume(this.stories.source("train", training.seed), training, saved.batcher);
-    this.progress = saved.progress;
+  /** Takes over the tensors of a checkpoint. */
+  private adopt(checkpoint: LoadedCheckpoint): void {
     const values = new Map<string, HostTensor>();
     for (const [name, tensor] of Object.entries({ ...checkpoint.model, ...checkpoint.optimizer })) {
       if (name.startsWith(rawPrefix)) continue;
@@ -128,23 +133,21 @@ class TrainingSession {
   }
 
   async step(step: number, learningRate: number) {
-    const batch = this.batcher.next();
+    const batch = await this.batches.next();
     const result = await this.trainer.step(batch, learningRate, { seed: this.settings.training.seed, step });
     return { ...result, tokens: batch.tokens.length - batch.padded };
   }
 
-  async validate() {
+  async validate(signal: AbortSignal) {
     this.evaluator.load(this.trainer.evaluationWeights());
-    const score = await scoreStream(
-      this.evaluator,
-      this.stories.source("valid", this.settings.training.seed),
-      {
-        batch: this.settings.training.validBatch,
-        window: this.settings.training.window,
-        row: this.trainer.rowState(0),
-        onWindow: () => this.run.heartbeat(this.run.record.step),
-      },
-    );
+    const score = await scoreStream(this.evaluator, this.stories.held("valid", this.settings.training.seed), {
+      batch: this.settings.training.validBatch,
+      window: this.settings.training.window,
+      row: this.trainer.rowState(0),
+      signal,
+      onWindow: () => this.run.heartbeat(this.run.record.step),
+    });
+    if (!score) return undefined;
     const { accuracy, perplexity, loss, perTask } = score;
     const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
     return { loss, values: { loss, accuracy, perplexity, ...Object.fromEntries(tasks) } };
@@ -175,7 +178,7 @@ class TrainingSession {
       config: modelConfig(this.settings, this.run.record.experiment),
       model,
       optimizer,
-      state: { batcher: this.batcher.state(), progress },
+      state: { batcher: this.batches.state(), progress },
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
     const { bestLoss, bestStep } = progress;
@@ -183,9 +186,30 @@ class TrainingSession {
   }
 
   async release(): Promise<void> {
+    await this.batches.close?.();
     await this.trainer.release();
     await this.evaluator.release();
   }
+}
+
+/** Where batches come from: this thread, or a worker. */
+interface Batches {
+  next(): Batch | Promise<Batch>;
+  state(): BatcherState;
+  close?(): Promise<void>;
+}
+
+/** Real stories are cut here in a fraction of a millisecond; telling new ones is a worker's job. */
+async function openBatches(
+  { task, training }: Settings,
+  stories: Stories,
+  state: BatcherState | undefined,
+): Promise<Batches> {
+  if (task.source !== "real") {
+    return PrefetchedBatches.open(stories.train(training.seed), training, state ? { state } : {});
+  }
+  const source = preparedSource(stories.files!.splits.train, training.seed);
+  return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
 }
 
 /** What `config.json` says of a model: enough to build it again. */
@@ -193,7 +217,7 @@ export function modelConfig(settings: Settings, experiment: string): Record<stri
   return { format: "fwm-model", version: 1, experiment, mode: settings.task.mode, system: settings.system };
 }
 
-/** Scores a whole split from a given state of every row. */
+/** Scores a whole split from a given state of every row; undefined when the signal cut it short. */
 export async function scoreStream(
   evaluator: SequenceEvaluator,
   source: Parameters<typeof epochBatches>[0],
@@ -202,14 +226,18 @@ export async function scoreStream(
     window: number;
     row?: ReadonlyMap<string, Float32Array>;
     onWindow?: (done: number) => Promise<void> | void;
+    signal?: AbortSignal;
   },
-): Promise<Score> {
+): Promise<Score | undefined> {
   const scorer = new Scorer();
   evaluator.begin(options.batch, options.row);
   let done = 0;
   for (const batch of epochBatches(source, options)) {
     scorer.add(await evaluator.answer(batch), batch.tasks);
     await options.onWindow?.(++done);
+    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (options.signal?.aborted) return undefined;
   }
   return scorer.score();
 }

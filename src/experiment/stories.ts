@@ -1,16 +1,21 @@
 /** Stories for a catbAbI experiment: the prepared files, the generator, or both. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import type { Story } from "../data/babi/format.ts";
-import { generateStory, streamStory, taskOfStory } from "../data/babi/generator/generate.ts";
-import { allTasks, parseTasks, type SplitName } from "../data/catbabi.ts";
+import { allTasks, parseTasks } from "../data/catbabi.ts";
+import type { StreamSpec } from "../data/sources/open.ts";
 import { dataRoot, preparedName } from "../data/sources/prepare.ts";
-import { type Catbabi, loadPrepared } from "../data/sources/prepared.ts";
-import { endlessSource, mixedSource, preparedSource, type StorySource } from "../data/streams.ts";
+import { type Catbabi, headerName, loadPrepared } from "../data/sources/prepared.ts";
+import { generatedSource, preparedSource, type StorySource } from "../data/streams.ts";
 import type { Settings } from "./settings.ts";
 
 /** Where the stories of a run come from, and what has to be said about them. */
 export interface Stories {
-  source(split: SplitName, seed: number): StorySource;
+  /** The training stream, as a worker thread can open it. */
+  train(seed: number): StreamSpec;
+  /** Validation or test stories: the prepared files, or generated ones where there are none. */
+  held(split: "valid" | "test", seed: number): StorySource;
+  /** The prepared data, where it is used. */
+  readonly files: Catbabi | undefined;
   /** Missing, partial or filled task files; empty when there is nothing to say. */
   readonly remarks: readonly string[];
 }
@@ -24,19 +29,24 @@ export async function openStories(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Stories> {
   const tasks = parseTasks(task.tasks, "task.tasks");
-  const needsFiles = task.source !== "generated" || task.data !== "";
-  const files = needsFiles ? await loadPrepared(task.data || defaultFolder(env)) : undefined;
+  const folder = task.data || defaultFolder(env);
+  // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
+  const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
+  const needsFiles = task.source !== "generated" || task.data !== "" || judged;
+  const files = needsFiles ? await loadPrepared(folder) : undefined;
   return {
-    remarks: files ? remarksOn(files) : [`stories are generated (tasks ${task.tasks}); none are bAbI's own`],
-    source(split, seed) {
-      if (split !== "train") {
-        return files ? preparedSource(files.splits[split], seed) : heldOut(split, tasks, seed);
-      }
-      const endless = endlessSource((position) => told(tasks, seed, position));
-      if (!files || task.source === "generated") return endless;
-      const real = preparedSource(files.splits.train, seed);
-      return task.source === "mixed" ? mixedSource(real, endless, task.share) : real;
+    remarks: remarksOn(task, files),
+    train(seed) {
+      if (task.source === "generated") return { kind: "generated", seed, tasks };
+      const real = { folder, split: "train", seed } as const;
+      return task.source === "mixed"
+        ? { kind: "mixed", ...real, share: task.share }
+        : { kind: "prepared", ...real };
     },
+    held(split, seed) {
+      return files ? preparedSource(files.splits[split], seed) : heldOut(split, tasks, seed);
+    },
+    files,
   };
 }
 
@@ -45,26 +55,21 @@ export function defaultFolder(env: Readonly<Record<string, string | undefined>>)
   return join(dataRoot(env), preparedName({ variant: "10k", tasks: allTasks, keepLastStory: false }));
 }
 
-/** Story number `position` of an endless stream over some tasks. */
-function told(tasks: readonly number[], seed: number, position: number): Story {
-  if (tasks.length === allTasks.length) return streamStory(seed, position);
-  const task = tasks[taskOfStory(seed, position) % tasks.length]!;
-  return generateStory({ task, seed, index: position });
-}
-
 /** A fixed set of generated stories that training never sees: another seed. */
-function heldOut(split: SplitName, tasks: readonly number[], seed: number): StorySource {
-  const endless = endlessSource((position) => told(tasks, seed + (split === "valid" ? 1e6 : 2e6), position));
+function heldOut(split: "valid" | "test", tasks: readonly number[], seed: number): StorySource {
+  const endless = generatedSource(seed + (split === "valid" ? 1e6 : 2e6), tasks);
   return { ...endless, storiesPerEpoch: heldOutStories };
 }
 
-function remarksOn({ header }: Catbabi): string[] {
-  const filled = header.filled.map(
-    ({ task, split, stories }) =>
-      `task ${task} ${split}: ${stories} generated stories fill in for missing ones`,
-  );
-  const missing = header.missing.filter(
-    (name) => !header.filled.some(({ task, split }) => name.startsWith(`qa${task}_${split}`)),
-  );
-  return [...filled, ...missing.map((name) => `${name} is missing`)];
+function remarksOn({ source, tasks }: Settings["task"], files: Catbabi | undefined): string[] {
+  const told = `stories are generated (tasks ${tasks}); none are bAbI's own`;
+  if (!files) return [told];
+  const { filled, missing } = files.header;
+  const remarks = source === "generated" ? [`training ${told}`] : [];
+  for (const { task, split, stories } of filled) {
+    remarks.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
+  }
+  const isFilled = (name: string): boolean =>
+    filled.some(({ task, split }) => name.startsWith(`qa${task}_${split}`));
+  return [...remarks, ...missing.filter((name) => !isFilled(name)).map((name) => `${name} is missing`)];
 }

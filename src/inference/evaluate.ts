@@ -78,7 +78,7 @@ export async function evaluateModel(path: string, options: EvaluateOptions): Pro
   const task = { ...settings.task, ...(options.data ? { data: options.data } : {}) };
   const stories = await openStories(task, env);
   const { window, seed } = settings.training;
-  const source = stories.source(split, seed);
+  const source = stories.held(split, seed);
   let total = 0;
   if (onWindow) for (const _ of epochBatches(source, { batch, window })) total++;
 
@@ -93,12 +93,9 @@ export async function evaluateModel(path: string, options: EvaluateOptions): Pro
       batch,
       window,
       row,
-      onWindow: async (done) => {
-        onWindow?.(done, total);
-        // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
-        await new Promise((resolve) => setImmediate(resolve));
-      },
+      onWindow: (done) => onWindow?.(done, total),
     });
+    if (!score) throw new Error("internal: nothing could have cut the evaluation short");
     return {
       ...score,
       model: folder.path,
@@ -109,7 +106,7 @@ export async function evaluateModel(path: string, options: EvaluateOptions): Pro
       batch,
       window,
       state,
-      generated: task.source === "generated" && task.data === "",
+      generated: stories.files === undefined,
       remarks: stories.remarks,
     };
   } finally {

@@ -23,7 +23,8 @@ export interface LoopScore {
 /** What the loop works on. */
 export interface LoopTask {
   step(step: number, learningRate: number): Promise<LoopStep>;
-  validate(): Promise<LoopScore>;
+  /** Undefined when it was cut short by the signal. */
+  validate(signal: AbortSignal): Promise<LoopScore | undefined>;
 }
 
 /** Where the loop writes. */
@@ -45,6 +46,8 @@ export interface LoopProgress {
   readonly bestStep: number | null;
   /** Validations since the best one. */
   readonly waited: number;
+  /** The run was stopped when a validation was due. */
+  readonly due: boolean;
   /** Sums since the last line of the log. */
   readonly sums: { steps: number; loss: number; gradNorm: number; correct: number; questions: number };
 }
@@ -54,6 +57,7 @@ export const freshProgress: LoopProgress = {
   bestLoss: null,
   bestStep: null,
   waited: 0,
+  due: false,
   sums: { steps: 0, loss: 0, gradNorm: 0, correct: 0, questions: 0 },
 };
 
@@ -99,14 +103,40 @@ export async function train(
 ): Promise<LoopEnd> {
   let progress = structuredClone(from.progress);
   let saved = from.firstStep;
+  const speed = new Speedometer();
+
   const save = async (step: number, best: boolean): Promise<void> => {
     await run.save(step, { best, progress });
     saved = step;
     watch.onSave?.(step);
   };
-  const speed = new Speedometer();
+  const end = (step: number, reason: LoopEnd["reason"]): LoopEnd => ({ step, reason, progress });
+  const interrupted = async (step: number, due: boolean): Promise<LoopEnd> => {
+    progress = { ...progress, due };
+    if (step > saved || due) await save(step, false);
+    return end(step, "interrupted");
+  };
+  /** Validates and saves; gives the end of the run if this was it. */
+  const look = async (done: number): Promise<LoopEnd | undefined> => {
+    const score = signal.aborted ? undefined : await task.validate(signal);
+    if (!score) return interrupted(done, true);
+    const best = progress.bestLoss === null || score.loss < progress.bestLoss;
+    progress = best
+      ? { ...progress, due: false, bestLoss: score.loss, bestStep: done, waited: 0 }
+      : { ...progress, due: false, waited: progress.waited + 1 };
+    run.log({ step: done, split: "valid", values: score.values });
+    watch.onValidation?.(done, score, best);
+    await save(done, best);
+    speed.pause();
+    return settings.patience > 0 && progress.waited >= settings.patience ? end(done, "patience") : undefined;
+  };
+
+  if (progress.due) {
+    const over = await look(from.firstStep);
+    if (over) return over;
+  }
   for (let i = from.firstStep; i < settings.steps; i++) {
-    if (signal.aborted) return interrupted(i);
+    if (signal.aborted) return interrupted(i, false);
     const learningRate = settings.rate(i);
     const result = await task.step(i, learningRate);
     if (result.refused !== undefined) throw diverged(i, learningRate, result, saved);
@@ -124,29 +154,13 @@ export async function train(
     await new Promise((resolve) => setImmediate(resolve));
     await run.heartbeat(done);
     if (done % settings.validEvery === 0 || done === settings.steps) {
-      if (signal.aborted) return interrupted(done);
-      const score = await task.validate();
-      const best = progress.bestLoss === null || score.loss < progress.bestLoss;
-      progress = best
-        ? { ...progress, bestLoss: score.loss, bestStep: done, waited: 0 }
-        : { ...progress, waited: progress.waited + 1 };
-      run.log({ step: done, split: "valid", values: score.values });
-      watch.onValidation?.(done, score, best);
-      await save(done, best);
-      speed.pause();
-      if (settings.patience > 0 && progress.waited >= settings.patience) {
-        return { step: done, reason: "patience", progress };
-      }
+      const over = await look(done);
+      if (over) return over;
     } else if (done % settings.saveEvery === 0) {
       await save(done, false);
     }
   }
-  return { step: settings.steps, reason: "finished", progress };
-
-  async function interrupted(step: number): Promise<LoopEnd> {
-    if (step > saved) await save(step, false);
-    return { step, reason: "interrupted", progress };
-  }
+  return end(settings.steps, "finished");
 }
 
 function diverged(step: number, learningRate: number, result: LoopStep, saved: number): DivergedError {

@@ -164,7 +164,7 @@ export class SequenceTrainer {
     return {
       name: "train",
       outputs: { loss: built.loss, gradNorm, predicted: built.predicted },
-      updates: [...updates, ...(averaging > 0 ? averaged(updates, parameters, averaging) : []), ...carried],
+      updates: [...updates, ...carried],
     };
   }
 

@@ -8,7 +8,7 @@ import { loadPrepared } from "./prepared.ts";
 
 /** Which stories a stream tells. */
 export type StreamSpec =
-  | { readonly kind: "generated"; readonly seed: number }
+  | { readonly kind: "generated"; readonly seed: number; readonly tasks?: readonly number[] }
   | { readonly kind: "prepared"; readonly folder: string; readonly split: SplitName; readonly seed: number }
   | {
       readonly kind: "mixed";
@@ -21,7 +21,7 @@ export type StreamSpec =
 
 /** The source of stories that `spec` describes; prepared data is read and checked. */
 export async function openStream(spec: StreamSpec): Promise<StorySource> {
-  if (spec.kind === "generated") return generatedSource(spec.seed);
+  if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks);
   const { splits } = await loadPrepared(spec.folder);
   const real = preparedSource(splits[spec.split], spec.seed);
   return spec.kind === "prepared" ? real : mixedSource(real, generatedSource(spec.seed), spec.share);
