@@ -2,6 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
 import { UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
@@ -63,13 +64,10 @@ export const askCommand = command({
 /** The folder that was named; the shipped model also where the package lies. */
 function whereIs(path: string): string {
   if (path !== shippedModel || existsSync(path)) return path;
-  for (let root = new URL(".", import.meta.url); ; root = new URL("..", root)) {
-    if (existsSync(new URL("package.json", root))) {
-      const shipped = new URL(`${shippedModel}/`, root);
-      if (existsSync(shipped)) return decodeURIComponent(shipped.pathname);
-    }
-    if (new URL("..", root).href === root.href) break;
-  }
+  let root = new URL(".", import.meta.url);
+  while (!existsSync(new URL("package.json", root)) && root.pathname !== "/") root = new URL("..", root);
+  const shipped = fileURLToPath(new URL(`${shippedModel}/`, root));
+  if (existsSync(shipped)) return shipped;
   throw new UsageError("ask: no model was named, and none comes with this package", {
     hint: "train one: fwm train catbabi-qa-fwm; then: fwm ask runs/catbabi-qa-fwm-seed1",
   });
