@@ -9,13 +9,13 @@
  *   w            [B, 1, T]   share of each write that is left; 0 for writes to come
  *   m            [B, 1]      |F|²
  *   here         [T]         1 at the present step, 0 elsewhere
- *   k1 … s       [B, ·]      write of the present step, as in fwmWindow.ts
+ *   k1 … s       [B, ·]      write of the present step, as in fwmEpisode.ts
  *
  *   B agents, T steps per episode, O observation, A actions, H hidden, D memory
  *
  * Every episode starts with zero state and an empty memory. So F_t = Σ_{i ≤ t} w_t[i] κ_i u_iᵀ is known by its
  * at most T writes, and neither acting nor learning ever makes the D³ fast weights: a step reads past writes, an
- * episode is one window of the parallel form.
+ * episode is fwmEpisode.ts.
  */
 import {
   add,
@@ -44,7 +44,7 @@ import {
   releasedMetaRl,
   writeVectors,
 } from "./fwm.ts";
-import { fwmWindow } from "./fwmWindow.ts";
+import { fwmEpisode } from "./fwmEpisode.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 
@@ -162,10 +162,7 @@ export function fwmAgent(config: AgentSizes & FwmSizes & { readonly variant?: Fw
       const { y, after, rows } = actWithMemory(memory, next.h, past, here);
       return { ...decide(outputs, y), carried: [next.h, next.c, after.w, after.m], rows };
     },
-    episode(x) {
-      const h = runLstm(layer, x);
-      return decide(outputs, fwmWindow(memory, h, undefined, { chunk: x.shape[0]! }).y);
-    },
+    episode: (x) => decide(outputs, fwmEpisode(memory, runLstm(layer, x))),
   };
 }
 
