@@ -16,6 +16,9 @@
  * F_t = a_t F + Σ_{i ≤ t} w_t[i] κ_i u_iᵀ. Inside a chunk only u, s, a, w and m go from token to token, and
  * these are small; the D³ weights are touched once per chunk. The norm needs no pass over F:
  * |F'_t|² = |F_{t-1}|² + u · (2 vOld + |κ_t|² u). All products are of numbers in (0, 1]: nothing is divided.
+ *
+ * A memory that starts empty is given as no F at all: its terms are left out, and if the window is one chunk and
+ * nobody asks for the memory after it, no D³ weights are ever made.
  */
 import {
   add,
@@ -66,8 +69,8 @@ export interface FwmWindowOptions {
 
 /** Everything a read of some positions needs of the memory they see. */
 interface Readable {
-  /** Memory before the writes below, [B, K, D]. */
-  readonly F: Tensor;
+  /** Memory before the writes below, [B, K, D]; absent when it is empty. */
+  readonly F: Tensor | undefined;
   /** Share of F left at each position, [B, Q, 1]. */
   readonly a: Tensor;
   /** Keys and updates of the writes, [B, N, D] each. */
@@ -85,14 +88,15 @@ interface Readable {
 export function fwmWindow(
   w: FwmWeights,
   h: Tensor,
-  F: Tensor,
+  F: Tensor | undefined,
   { mask, queries, chunk = defaultChunk }: FwmWindowOptions = {},
 ): { y: Tensor; F: Tensor } {
-  return scoped("fwm", () => {
-    const { keys } = w.variant;
+  const writes = scoped("fwm/write", () => {
     const vectors = writeVectors(w, h);
     const beta = mask ? mul(vectors.beta, unsqueeze(mask, -1)) : vectors.beta;
-    const writes = writeWindow(keys, { ...vectors, beta }, F, mask, chunk);
+    return writeWindow(w.variant.keys, { ...vectors, beta }, F, mask, chunk);
+  });
+  return scoped("fwm/read", () => {
     if (queries) {
       const [T, B, H] = h.shape as [number, number, number];
       const hq = gatherRows(reshape(h, [T * B, H]), queries);
@@ -120,7 +124,7 @@ interface ChunkWrites extends Readable {
 function writeWindow(
   keys: KeyCombination,
   { k1, k2, v, beta }: WriteVectors,
-  F: Tensor,
+  F: Tensor | undefined,
   mask: Tensor | undefined,
   chunk: number,
 ): ChunkWrites[] {
@@ -149,28 +153,34 @@ function writeChunk(
   keys: KeyCombination,
   [k1, k2]: readonly Tensor[],
   [v, beta, squaredKey, mask]: readonly Tensor[],
-  F: Tensor,
+  F: Tensor | undefined,
 ): ChunkWrites {
   const [C, B, D] = v!.shape as [number, number, number];
   const K = combine(keys, k1!, k2!);
   const G = similarity(keys, k1!, k2!, k1!, k2!);
-  const P = matmul(K, F);
   const { carry, ys } = scan(
     {
-      carry: [zeros([B, C, D]), zeros([B, C]), constant(new Float32Array(B).fill(1), [B, 1]), squaredNorm(F)],
+      carry: [
+        zeros([B, C, D]),
+        zeros([B, C]),
+        constant(new Float32Array(B).fill(1), [B, 1]),
+        F ? squaredNorm(F) : zeros([B, 1]),
+      ],
       xs: [
-        transpose(P, [1, 0, 2]),
         transpose(G, [1, 0, 2]),
         v!,
         beta!,
         squaredKey!,
         identity(C),
         ...(mask ? [mask] : []),
+        ...(F ? [transpose(matmul(K, F), [1, 0, 2])] : []), // P
       ],
     },
-    ([U, w, a, m], [Pt, Gt, vt, betat, k, here, alive]) => {
+    ([U, w, a, m], [Gt, vt, betat, k, here, ...rest]) => {
+      const alive = mask && rest[0];
+      const Pt = F && rest.at(-1)!;
       const old = squeeze(matmul(unsqueeze(mul(w!, Gt!), 1), U!), 1);
-      const vOld = add(mul(a!, Pt!), old);
+      const vOld = Pt ? add(mul(a!, Pt), old) : old;
       const u = mul(betat!, sub(vt!, vOld));
       const gain = sum(mul(u, add(mul(vOld, 2), mul(k!, u))), { axes: -1, keep: true });
       const norm = add(m!, gain);
@@ -184,7 +194,8 @@ function writeChunk(
   );
   const [U, wEnd, aEnd] = carry as [Tensor, Tensor, Tensor];
   const kept = mul(unsqueeze(wEnd, -1), U);
-  const after = add(mul(unsqueeze(aEnd, -1), F), matmul(K, kept, { transA: true }));
+  const written = matmul(K, kept, { transA: true });
+  const after = F ? add(mul(unsqueeze(aEnd, -1), F), written) : written;
   return {
     F,
     k1: k1!,
@@ -218,15 +229,17 @@ function readAll(w: FwmWeights, h: Tensor, memory: Readable): Tensor {
   const { keys } = w.variant;
   const { n: first, e } = readVectors(w, h);
   return e.reduce((n, key) => {
-    const fromStart = mul(memory.a, matmul(combine(keys, n, key), memory.F));
     const scores = mul(similarity(keys, n, key, memory.k1, memory.k2), memory.w);
-    return layerNorm(add(fromStart, matmul(scores, memory.U)));
+    const written = matmul(scores, memory.U);
+    if (!memory.F) return layerNorm(written);
+    const fromStart = mul(memory.a, matmul(combine(keys, n, key), memory.F));
+    return layerNorm(add(fromStart, written));
   }, first);
 }
 
 /** The memory as the queried positions see it: the window's start and all its writes, whatever the chunk. */
-function readableAt(writes: readonly ChunkWrites[], F: Tensor, queries: Tensor): Readable {
-  const B = F.shape[0]!;
+function readableAt(writes: readonly ChunkWrites[], F: Tensor | undefined, queries: Tensor): Readable {
+  const B = queries.shape[0]!;
   const T = writes.reduce((total, { U }) => total + U.shape[1]!, 0);
   const rows: Tensor[] = [];
   let shareBefore: Tensor | undefined; // [B, 1, 1]: of F
