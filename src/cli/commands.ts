@@ -9,6 +9,7 @@ import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import type { Program } from "./program.ts";
+import { reportCommand } from "./report.ts";
 import { runsCommand } from "./runs.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -19,6 +20,7 @@ const commands: readonly CommandEntry[] = [
   evalCommand,
   askCommand,
   runsCommand,
+  reportCommand,
   exportCommand,
   benchCommands,
 ];

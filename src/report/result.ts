@@ -1,0 +1,100 @@
+/** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
+import { join } from "node:path";
+import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
+import { type RunRecord, readRun } from "../store/run-record.ts";
+
+/** A point of a curve. */
+export interface CurvePoint {
+  readonly step: number;
+  readonly values: Readonly<Record<string, number>>;
+}
+
+/** What is told of a run, whatever its task. */
+export interface RunResult {
+  readonly experiment: string;
+  readonly shows: string;
+  /** The command that trained it, and the one that wrote this file. */
+  readonly command: string;
+  readonly reportedBy: string;
+  readonly date: string;
+  readonly commit: string | null;
+  readonly packageVersion: string;
+  readonly machine: RunRecord["environment"];
+  readonly seed: number;
+  readonly settings: RunRecord["settings"];
+  readonly state: string;
+  /** Updates made, and hours at them. */
+  readonly steps: number;
+  readonly hours: number;
+  readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
+  readonly paper: Readonly<Record<string, number>> | null;
+}
+
+/** Records farther apart than this are two sittings; the gap is not training. */
+const longestGap = 15 * 60;
+
+/** Collects a run's result from its folder. */
+export async function collectResult(
+  folder: string,
+  about: {
+    shows: string;
+    reportedBy: string;
+    paper: Readonly<Record<string, number>> | undefined;
+    points?: number;
+  },
+): Promise<RunResult> {
+  const record = await readRun(folder);
+  const metrics = await readMetrics(join(folder, metricsFile));
+  const splits = [...new Set(metrics.map(({ split }) => split))];
+  return {
+    experiment: record.experiment,
+    shows: about.shows,
+    command: record.command.join(" "),
+    reportedBy: about.reportedBy,
+    date: new Date().toISOString(),
+    commit: record.gitCommit,
+    packageVersion: record.packageVersion,
+    machine: record.environment,
+    seed: record.seed,
+    settings: record.settings,
+    state: record.state,
+    steps: record.step,
+    hours: Math.round((hoursOf(metrics) + Number.EPSILON) * 1000) / 1000,
+    curves: Object.fromEntries(
+      splits.map((split) => [
+        split,
+        thinned(
+          metrics.filter((line) => line.split === split),
+          about.points ?? 200,
+        ),
+      ]),
+    ),
+    paper: about.paper ?? null,
+  };
+}
+
+/** Hours between the first and the last record, sittings apart left out. */
+function hoursOf(metrics: readonly MetricRecord[]): number {
+  let seconds = 0;
+  let before: number | undefined;
+  for (const { times } of metrics) {
+    const at = times?.at;
+    if (at === undefined) continue;
+    if (before !== undefined && at - before < longestGap) seconds += at - before;
+    before = at;
+  }
+  return seconds / 3600;
+}
+
+/** At most so many points, evenly spaced, the last one always among them; numbers to six digits. */
+function thinned(records: readonly MetricRecord[], most: number): CurvePoint[] {
+  const every = Math.max(1, Math.ceil(records.length / most));
+  return records
+    .filter((_, i) => (records.length - 1 - i) % every === 0)
+    .map(({ step, values }) => ({
+      step,
+      values: Object.fromEntries(
+        Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(6))]),
+      ),
+    }));
+}
