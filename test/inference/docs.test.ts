@@ -1,8 +1,11 @@
-/** The examples of docs/library.md, run as they stand: only the package's name becomes the path of its source. */
+/**
+ * The examples of docs/library.md, run as they stand: only the package's name becomes the path of its source, and
+ * folders are made in a temporary place.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { emptyFolder } from "../data/support/tiny.ts";
 import { trainSmall } from "./trained.ts";
 
@@ -30,15 +33,12 @@ function examplesOf(text: string): DocExample[] {
 
 const examples = examplesOf(page);
 let folder: string;
-const home = process.cwd();
 
 beforeAll(async () => {
   folder = emptyFolder();
   mkdirSync(join(folder, "runs"));
   await trainSmall(join(folder, "runs"), "catbabi-qa-fwm-seed1");
-  process.chdir(folder);
 });
-afterAll(() => process.chdir(home));
 
 describe("docs/library.md", () => {
   test("has an example for every part", () => {
@@ -61,12 +61,13 @@ describe("docs/library.md", () => {
     "$title, example $i",
     async ({ i, code, prints }) => {
       const source = (path: string) => JSON.stringify(pathToFileURL(join(root, path)).href);
-      const file = join(folder, `example-${i}.mjs`);
+      const file = join(folder, `example-${i}.mts`);
       writeFileSync(
         file,
         code
           .replace(/from "fwm"/g, `from ${source("src/index.ts")}`)
-          .replace(/from "fwm\/engine"/g, `from ${source("src/engine.ts")}`),
+          .replace(/from "fwm\/engine"/g, `from ${source("src/engine.ts")}`)
+          .replace(/"(runs|handed-on)(?=[/"])/g, (_, name: string) => `"${join(folder, name)}`),
       );
       const log = vi.spyOn(console, "log").mockReturnValue();
       try {
