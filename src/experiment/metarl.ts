@@ -25,7 +25,8 @@ import {
   trainA2c,
   type World,
 } from "../train/a2c.ts";
-import { A2cTrainer, actPrefix } from "../train/a2cTrainer.ts";
+import { A2cTrainer } from "../train/a2cTrainer.ts";
+import { actPrefix } from "../train/actor.ts";
 import { adam } from "../train/optimizers.ts";
 import type { AgentSettings, MetarlSettings } from "./metarlSettings.ts";
 import { metarlSchema } from "./metarlSettings.ts";
