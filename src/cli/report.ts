@@ -18,8 +18,8 @@ export const reportCommand = command({
       trial: "fwm report $RUN --split valid --batch 16 --out $EMPTY/results",
     },
     {
-      line: "fwm report runs/catbabi-qa-fwm-seed1 --also runs/catbabi-qa-lstm-seed1 --figure results/qa.svg --no-score",
-      trial: "fwm report $RUN --also $RUN --figure $EMPTY/qa.svg --out $EMPTY/results --no-score",
+      line: "fwm report runs/catbabi-qa-fwm-seed1 --also runs/catbabi-qa-lstm-seed1 --figure results/qa.svg --curves-only",
+      trial: "fwm report $RUN --also $RUN --figure $EMPTY/qa.svg --out $EMPTY/results --curves-only",
     },
   ],
   args: { run: folder({ help: "run folder" }) },
@@ -28,7 +28,7 @@ export const reportCommand = command({
     figure: file({ help: "SVG file: validation accuracy of all runs named" }),
     split: oneOf(["valid", "test"], { default: "test", help: "what the best checkpoint is scored on" }),
     batch: integer({ min: 1, help: "rows; default: 1 for test, 128 for valid" }),
-    noScore: flag({ help: "curves only" }),
+    curvesOnly: flag({ help: "do not score the best checkpoint" }),
     name: file({ placeholder: "name", help: "name of the result file; default: the run folder's" }),
     out: folder({ default: "results", help: "folder of the result files" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
@@ -45,7 +45,7 @@ export const reportCommand = command({
       return collectResult(path, { shows: known?.shows ?? experiment, reportedBy, paper: known?.paper });
     };
     const result = await collect(args.run);
-    const score = options.noScore ? null : await scoreOf(args.run, options, env, out);
+    const score = options.curvesOnly ? null : await scoreOf(args.run, options, env, out);
     await mkdir(options.out, { recursive: true });
     const path = join(options.out, `${options.name ?? basename(args.run)}.json`);
     const document = { ...result, score };
