@@ -10,6 +10,7 @@ import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import type { Program } from "./program.ts";
 import { reportCommand } from "./report.ts";
+import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -19,6 +20,7 @@ const commands: readonly CommandEntry[] = [
   trainCommand,
   evalCommand,
   askCommand,
+  rolloutCommand,
   runsCommand,
   reportCommand,
   exportCommand,

@@ -22,6 +22,9 @@ beforeAll(async () => {
   places.RUN = join(places.EMPTY, "trained");
   const trained = await run(["train", "catbabi-qa-fwm", "--smoke", "--steps", "4", "--out", places.RUN]);
   expect(trained.code).toBe(0);
+  places.AGENT = join(places.EMPTY, "trained-agent");
+  const agent = await run(["train", "metarl-fwm", "--smoke", "--steps", "4", "--out", places.AGENT]);
+  expect(agent.code).toBe(0);
 });
 
 function commandsOf(entries: readonly CommandEntry[], path = "fwm"): { path: string; command: Command }[] {
