@@ -45,8 +45,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   data: ["errors.ts", "graph/random.ts", "store/atomic.ts"],
   store: ["errors.ts"],
   report: ["errors.ts", "store"],
-  // From here on parts are put together.
-  experiment: ["errors.ts", "graph", "compile", "runtime", "model", "train", "data", "store"],
+  // From here on parts are put together. Experiments train systems, inference asks them; a quick start does both, and
+  // an evaluation builds the system a run's settings name, so these two know each other.
+  experiment: ["errors.ts", "graph", "compile", "runtime", "model", "train", "data", "store", "inference"],
   inference: [
     "errors.ts",
     "graph",
