@@ -60,9 +60,12 @@ export interface RowSpec {
 
 /** Measures one row in a child process. */
 export function benchRow(spec: RowSpec): Promise<TrainRow> {
-  const script = fileURLToPath(new URL("./trainRow.js", import.meta.url));
+  // From a clone the sources run as they are; tsx is among the development dependencies.
+  const fromSource = import.meta.url.endsWith(".ts");
+  const script = fileURLToPath(new URL(fromSource ? "./trainRow.ts" : "./trainRow.js", import.meta.url));
+  const loader = fromSource ? ["--import", "tsx"] : [];
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [script, JSON.stringify(spec)], {
+    const child = spawn(process.execPath, [...loader, script, JSON.stringify(spec)], {
       stdio: ["ignore", "pipe", "inherit"],
     });
     let text = "";

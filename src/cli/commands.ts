@@ -9,6 +9,7 @@ import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import type { Program } from "./program.ts";
+import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
@@ -16,6 +17,7 @@ import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
 
 const commands: readonly CommandEntry[] = [
+  quickstartCommand,
   dataCommands,
   trainCommand,
   evalCommand,

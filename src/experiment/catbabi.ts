@@ -77,6 +77,8 @@ export async function trainCatbabi(
 /** A trainer with its data stream, as the loop and the run folder see them. */
 class TrainingSession {
   progress: LoopProgress = freshProgress;
+  /** Accuracy at the last validation. */
+  private accuracy: number | null = null;
 
   private constructor(
     private readonly settings: Settings,
@@ -149,6 +151,7 @@ class TrainingSession {
     });
     if (!score) return undefined;
     const { accuracy, perplexity, loss, perTask } = score;
+    this.accuracy = accuracy;
     const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
     return { loss, values: { loss, accuracy, perplexity, ...Object.fromEntries(tasks) } };
   }
@@ -182,7 +185,11 @@ class TrainingSession {
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
     const { bestLoss, bestStep } = progress;
-    await this.run.update({ step, summary: { bestLoss, bestStep } });
+    const { bestAccuracy = null } = this.run.record.summary;
+    await this.run.update({
+      step,
+      summary: { bestLoss, bestStep, bestAccuracy: best ? this.accuracy : bestAccuracy },
+    });
   }
 
   async release(): Promise<void> {

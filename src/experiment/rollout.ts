@@ -105,7 +105,8 @@ async function playOne(actor: Actor, world: GraphWorld, episode: number): Promis
     sampleActions(policy, uniform, chosen);
     const action = chosen[0]!;
     const to = edge(agent, action);
-    const reward = world.step(chosen)[0]!;
+    // Rewards are float32; -0.05 should read so.
+    const reward = Math.round(world.step(chosen)[0]! * 100) / 100;
     // Anew means another place for the reward: it is never put where it was.
     const placed = environment.rewardAt[0] !== goal;
     steps.push({
