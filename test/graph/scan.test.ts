@@ -207,6 +207,14 @@ const cases: Record<string, () => LoopCase> = {
         scan({ carry: [h0], length: 4, unroll }, ([h]) => ({ carry: [tanh(matmul(h!, W))] })).carry,
     };
   },
+  "a captured tensor behind a product with another": () => {
+    const [h0, C, V] = [f("h0", 3, 2), f("C", 3, 3), f("V", 3, 2)];
+    return {
+      inputs: [h0, C, V],
+      outputs: (unroll) =>
+        scan({ carry: [h0], length: 4, unroll }, ([h]) => ({ carry: [tanh(matmul(C, add(V, h!)))] })).carry,
+    };
+  },
   "captured tensors that a step hands on as they are": () => {
     const [h0, x, v] = [f("h0", 3), f("x", 4, 3), f("v", 3)];
     return {
