@@ -5,7 +5,7 @@ import { UsageError } from "../errors.ts";
 import { type AnyExperiment, kindOfRun, schemaFor } from "../experiment/kinds.ts";
 import type { MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { RunPlanFor } from "../experiment/openRun.ts";
-import type { Settings } from "../experiment/settings.ts";
+import { type Settings, settingsSchema } from "../experiment/settings.ts";
 import { command } from "./command.ts";
 import {
   assignments,
@@ -118,9 +118,12 @@ export const trainCommand = command({
       return;
     }
     const { trainCatbabi } = await import("../experiment/catbabi.ts");
-    const watch = startWatch(out, options.steps ?? settings.training.steps, target);
+    const { settingsOf } = await import("../experiment/openRun.ts");
+    const plan = planOf(settings as Settings);
+    const { training } = await settingsOf(plan, settingsSchema);
+    const watch = startWatch(out, training.steps, target);
     try {
-      const end = await trainCatbabi(planOf(settings as Settings), { ...context, watch });
+      const end = await trainCatbabi(plan, { ...context, watch });
       watch.stop();
       report(out, end);
     } finally {
