@@ -489,7 +489,7 @@ describe("loops", () => {
     const h = input("h", [7, 2]);
     const run = lstm(w, input("x", [5, 7, 3]), { h, c: h });
     const text = printGraph(simplify(grad(sum(run.h), [w.Wx, w.Wh, ...w.biases])));
-    const lines = text.replace(/  # .*$/gm, "").split("\n");
+    const lines = text.replace(/ {2}# .*$/gm, "").split("\n");
     const backward = lines.findIndex((line) => line.includes("in reverse"));
     const end = lines.findLastIndex((line) => line.startsWith("  ")) + 1;
     // Inside: the gradients of h and c, and of the gates; Wh enters only to carry the gradient back in time.
