@@ -1,0 +1,265 @@
+/** A2C: returns, policy and loss against plain loops, the gradient against differences, and the loop's order. */
+import { describe, expect, test } from "vitest";
+import { grad } from "../../src/compile/grad.ts";
+import { input, type Tensor } from "../../src/graph/index.ts";
+import type { Value } from "../../src/graph/op.ts";
+import { fwmAgent, lstmAgent } from "../../src/model/agents.ts";
+import { interpret } from "../../src/runtime/oracle.ts";
+import {
+  type A2cProgress,
+  type A2cRun,
+  type A2cSettings,
+  a2cLoss,
+  discountedReturns,
+  freshA2cProgress,
+  type Learner,
+  policyOf,
+  trainA2c,
+  type World,
+} from "../../src/train/a2c.ts";
+import { sampleActions } from "../../src/train/actor.ts";
+import { centralDifferences, expectClose, normals } from "../support/check.ts";
+
+const exact = { rtol: 1e-9, atol: 1e-11 };
+const weights = { discount: 0.9, value: 0.1, entropy: 0.03 };
+
+test("returns: what is still to come, discounted", () => {
+  // Two agents, three steps: agent 0 gets 1, 0, 10 and agent 1 gets 0, -2, 0.
+  const returns = discountedReturns(Float32Array.of(1, 0, 0, -2, 10, 0), 2, 0.5);
+  expect([...returns]).toEqual([1 + 0.5 * 5, 0 + 0.5 * -2, 5, -2, 10, 0]);
+  expect([...discountedReturns(Float32Array.of(3, 4), 2, 0.9)]).toEqual([3, 4]);
+});
+
+test("actions: the cumulated probabilities cut [0, 1) into intervals", () => {
+  const policy = Float32Array.of(0.25, 0.5, 0.25);
+  const chosen = [0, 0.2499, 0.25, 0.7499, 0.75, 0.9999].map((u) => {
+    const into = new Int32Array(1);
+    sampleActions(policy, Float32Array.of(u), into);
+    return into[0];
+  });
+  expect(chosen).toEqual([0, 0, 1, 1, 2, 2]);
+  // Rounding may leave the sum a little below 1: the last action takes what is left.
+  const into = new Int32Array(2);
+  sampleActions(Float32Array.of(0.3, 0.3, 0.3999, 1, 0, 0), Float32Array.of(0.99999, 0.5), into);
+  expect([...into]).toEqual([2, 0]);
+});
+
+test("policy: never 0, sums to 1", () => {
+  const logits = input("logits", [2, 3]);
+  const values: Value = { shape: [2, 3], data: Float64Array.of(0, 0, 0, 1000, 0, -1000) };
+  const [policy] = interpret([policyOf(logits)], new Map([[logits, values]]));
+  const all = 1 + 3e-8;
+  const want = [1 / 3, 1 / 3, 1 / 3, (1 + 1e-8) / all, 1e-8 / all, 1e-8 / all];
+  expectClose(policy!.data, want, exact);
+});
+
+interface Sample {
+  readonly logits: Float64Array;
+  readonly V: Float64Array;
+  readonly G: Float64Array;
+  readonly actions: Float64Array;
+}
+
+/** The loss in plain loops, from the specification; the advantage may be given, as if it were a constant. */
+function plainLoss(
+  { logits, V, G, actions }: Sample,
+  [T, B, A]: readonly [number, number, number],
+  { value, entropy, advantage }: A2cSettings,
+  frozenV = V,
+) {
+  let [policyLoss, valueLoss, uncertainty] = [0, 0, 0];
+  for (let t = 0; t < T; t++) {
+    for (let j = 0; j < B; j++) {
+      const at = t * B + j;
+      const row = logits.slice(at * A, (at + 1) * A);
+      const total = row.reduce((sum, z) => sum + Math.exp(z), 0);
+      const pi = row.map((z) => (Math.exp(z) / total + 1e-8) / (1 + A * 1e-8));
+      const logChosen = Math.log(pi[actions[at]!]!);
+      uncertainty -= pi.reduce((sum, p) => sum + p * Math.log(p), 0) / (T * B);
+      if (advantage === "a2c") {
+        policyLoss -= (logChosen * (G[at]! - frozenV[at]!)) / (T * B);
+        valueLoss += (G[at]! - V[at]!) ** 2 / (T * B);
+      } else {
+        // G [B] minus V [B, 1] is [B, B] in the authors' program.
+        for (let i = 0; i < B; i++) {
+          policyLoss -= (logChosen * (G[at]! - frozenV[t * B + i]!)) / (T * B * B);
+          valueLoss += (G[at]! - V[t * B + i]!) ** 2 / (T * B * B);
+        }
+      }
+    }
+  }
+  const loss = policyLoss + value * valueLoss - entropy * uncertainty;
+  return { loss, policyLoss, valueLoss, entropy: uncertainty };
+}
+
+const sizes = [3, 4, 3] as const;
+const [T, B, A] = sizes;
+const sample: Sample = {
+  logits: normals([T, B, A], 1).data,
+  V: normals([T, B], 2).data,
+  G: normals([T, B], 3, 5).data,
+  actions: Float64Array.from({ length: T * B }, (_, i) => (i * 7) % A),
+};
+
+describe.each(["a2c", "broadcast"] as const)("loss with advantage %s", (advantage) => {
+  const settings = { ...weights, advantage };
+  const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
+  const actions = input("actions", [T, B], "i32");
+  const parts = a2cLoss({ logits, value: V }, actions, G, settings);
+  const given = new Map<Tensor, Value>([
+    [logits, { shape: [T, B, A], data: sample.logits }],
+    [V, { shape: [T, B], data: sample.V }],
+    [G, { shape: [T, B], data: sample.G }],
+    [actions, { shape: [T, B], data: sample.actions }],
+  ]);
+
+  test("equals plain loops over steps and agents", () => {
+    const want = plainLoss(sample, sizes, settings);
+    const names = ["loss", "policyLoss", "valueLoss", "entropy"] as const;
+    const got = interpret(
+      names.map((name) => parts[name]),
+      given,
+    );
+    names.forEach((name, i) => {
+      expectClose(got[i]!.data, [want[name]], { ...exact, label: name });
+    });
+  });
+
+  test("the advantage is a constant to the gradient", () => {
+    const [dLogits, dV] = interpret(grad(parts.loss, [logits, V]), given);
+    const lossOf = (change: Partial<Sample>): number =>
+      plainLoss({ ...sample, ...change }, sizes, settings, sample.V).loss;
+    const close = { rtol: 1e-6, atol: 1e-8 };
+    const wantLogits = centralDifferences((data) => lossOf({ logits: data }), sample.logits);
+    expectClose(dLogits!.data, wantLogits, { ...close, label: "logits" });
+    const wantV = centralDifferences((data) => lossOf({ V: data }), sample.V);
+    expectClose(dV!.data, wantV, { ...close, label: "V" });
+  });
+});
+
+describe("gradient of the loss with respect to an agent's weights", () => {
+  const small = { observation: 3, actions: A, hidden: 4, memory: 3, reads: 2 };
+  test.each([
+    ["FWM", fwmAgent(small), "broadcast"],
+    ["LSTM", lstmAgent(small), "a2c"],
+  ] as const)("%s against differences in the oracle", (_, agent, advantage) => {
+    const settings = { ...weights, advantage };
+    const x = input("x", [T, B, 3]);
+    const [G, actions] = [input("G", [T, B]), input("actions", [T, B], "i32")];
+    const output = agent.episode(x);
+    const { loss } = a2cLoss(output, actions, G, settings);
+    const given = new Map<Tensor, Value>([
+      [x, normals([T, B, 3], 4)],
+      [G, { shape: [T, B], data: sample.G }],
+      [actions, { shape: [T, B], data: sample.actions }],
+      ...agent.parameters.map((tensor, i) => [tensor, normals(tensor.shape, 50 + i, 0.6)] as const),
+    ]);
+    const gradients = interpret(grad(loss, agent.parameters), given);
+    const frozenV = interpret([output.value], given)[0]!.data;
+    agent.parameters.forEach((parameter, i) => {
+      const want = centralDifferences((data) => {
+        const moved = new Map([...given, [parameter, { shape: parameter.shape, data }] as const]);
+        const [logits, V] = interpret([output.logits, output.value], moved);
+        return plainLoss({ ...sample, logits: logits!.data, V: V!.data }, sizes, settings, frozenV).loss;
+      }, given.get(parameter)!.data);
+      expectClose(gradients[i]!.data, want, { rtol: 1e-5, atol: 1e-7, label: `parameter ${i}` });
+    });
+  });
+});
+
+/** A learner that only counts, and a run that only remembers. */
+function stage({ divergesAt = -1 } = {}) {
+  const events: string[] = [];
+  const world = (name: string) => ({ name }) as unknown as World;
+  const learner: Learner = {
+    play: (w, episode) => {
+      events.push(`play ${(w as unknown as { name: string }).name} ${episode}`);
+      return Promise.resolve(episode);
+    },
+    learn: (rate) => {
+      const made = events.filter((event) => event.startsWith("learn")).length;
+      events.push(`learn ${rate}`);
+      const loss = made === divergesAt ? Number.NaN : made;
+      const values = { loss, policyLoss: 1, valueLoss: 2, entropy: 3, gradNorm: 4 };
+      return Promise.resolve(made === divergesAt ? { ...values, refused: "loss" } : values);
+    },
+  };
+  const saved: { step: number; best: boolean; progress: A2cProgress }[] = [];
+  const run: A2cRun = {
+    log: ({ step, split, values }) => void events.push(`log ${split} ${step} ${values.reward}`),
+    save: (step, options) => {
+      events.push(`save ${step}${options.best ? " best" : ""}`);
+      saved.push({ step, ...options });
+      return Promise.resolve();
+    },
+    heartbeat: () => Promise.resolve(),
+  };
+  return { events, saved, learner, run, worlds: { train: world("train"), test: world("test") } };
+}
+
+describe("the loop", () => {
+  const settings = { steps: 4, learningRate: 0.1, logEvery: 2, saveEvery: 4 };
+  const start = { firstStep: 0, progress: freshA2cProgress };
+
+  test("acts, learns, looks and saves in order", async () => {
+    const { events, learner, run, worlds } = stage();
+    const end = await trainA2c(learner, worlds, run, settings, start, new AbortController().signal);
+    expect(events).toEqual([
+      "play test 0",
+      "log test 0 0",
+      "play train 0",
+      "learn 0.1",
+      "play train 1",
+      "learn 0.1",
+      "log train 2 0.5",
+      "play test 2",
+      "log test 2 2",
+      "play train 2",
+      "learn 0.1",
+      "play train 3",
+      "learn 0.1",
+      "log train 4 2.5",
+      "play test 4",
+      "log test 4 4",
+      "save 4 best",
+    ]);
+    expect(end).toMatchObject({ step: 4, reason: "finished", progress: { bestReward: 2.5, bestStep: 4 } });
+  });
+
+  test("a stop saves in the middle of a line of the log, and going on completes that line", async () => {
+    const whole = stage();
+    await trainA2c(whole.learner, whole.worlds, whole.run, settings, start, new AbortController().signal);
+    const first = stage();
+    const controller = new AbortController();
+    const stopAfter = {
+      onEpisode(episode: number) {
+        if (episode === 2) controller.abort();
+      },
+    };
+    const end = await trainA2c(
+      first.learner,
+      first.worlds,
+      first.run,
+      settings,
+      start,
+      controller.signal,
+      stopAfter,
+    );
+    expect(end).toMatchObject({ step: 3, reason: "interrupted" });
+    expect(first.events.at(-1)).toBe("save 3");
+    const second = stage();
+    const { step, progress } = first.saved.at(-1)!;
+    const from = { firstStep: step, progress: JSON.parse(JSON.stringify(progress)) as A2cProgress };
+    await trainA2c(second.learner, second.worlds, second.run, settings, from, new AbortController().signal);
+    const logs = (events: string[]) => events.filter((event) => event.startsWith("log"));
+    expect([...logs(first.events), ...logs(second.events)]).toEqual(logs(whole.events));
+  });
+
+  test("a loss that is not finite ends the run with its place and the last good checkpoint", async () => {
+    const { learner, run, worlds } = stage({ divergesAt: 2 });
+    const often = { ...settings, saveEvery: 1 };
+    const ended = trainA2c(learner, worlds, run, often, start, new AbortController().signal);
+    await expect(ended).rejects.toThrow(/diverged at episode 2: loss is not finite.*after episode 2/s);
+    await expect(ended).rejects.toMatchObject({ name: "DivergedError", exitCode: 4 });
+  });
+});
