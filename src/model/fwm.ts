@@ -19,6 +19,7 @@ import {
   add,
   concat,
   div,
+  greater,
   layerNorm,
   matmul,
   max,
@@ -34,6 +35,7 @@ import {
   type Tensor,
   tanh,
   unsqueeze,
+  where,
 } from "../graph/index.ts";
 import { type LinearWeights, linear, linearWeights, symmetric } from "./linear.ts";
 import type { LstmCell } from "./lstm.ts";
@@ -204,9 +206,8 @@ export function fwmOutput(w: FwmWeights, h: Tensor, n: Tensor): Tensor {
 /** One step of the layer: write, then read what is there now. `mask` [B, 1] of 0 leaves F as it is. */
 export function fwmStep(w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): { y: Tensor; F: Tensor } {
   return scoped("fwm", () => {
-    const vectors = writeVectors(w, h);
-    const beta = mask ? mul(vectors.beta, mask) : vectors.beta;
-    const next = writeStep(w.variant.keys, F, { ...vectors, beta });
+    const written = writeStep(w.variant.keys, F, writeVectors(w, h));
+    const next = mask ? where(greater(unsqueeze(mask, -1), 0), written, F) : written;
     return { y: fwmOutput(w, h, readStep(w, next, h)), F: next };
   });
 }

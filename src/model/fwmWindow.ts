@@ -189,7 +189,7 @@ function writeChunk(
       const left = mul(add(w!, here!), s);
       const share = mul(a!, s);
       const rows = add(U!, mul(reshape(here!, [C, 1]), unsqueeze(u, 1)));
-      return { carry: [rows, left, share, min(norm, 1)], ys: [left, share] };
+      return { carry: [rows, left, share, alive ? mul(norm, mul(s, s)) : min(norm, 1)], ys: [left, share] };
     },
   );
   const [U, wEnd, aEnd] = carry as [Tensor, Tensor, Tensor];

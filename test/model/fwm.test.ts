@@ -174,6 +174,19 @@ for (const [name, variant] of variants) {
         expectForms(made, { plain, "chunk 2": parallel(2), "chunk 9": parallel(9) });
       });
 
+      test(`${fill}: a memory that begins above norm 1 is scaled down at the first write, not at padding`, () => {
+        // It does not arise by itself, but it can be given; a masked token once rounded its norm to 1.
+        const made = problem({ variant, fill, T: 9, B: 5, H: 3, D: 3, R: 2, padded: true });
+        made.values.set(made.F, memoryOf(made.F, 2.6));
+        const want = fwmReference(variant, made.sizes, arraysOf(made, made.values));
+        for (const form of [plain, parallel(2), parallel(9)]) {
+          const layer = form(made.w, made.h, made.F, made.mask);
+          const [y, F] = interpret([layer.y, layer.F], made.values);
+          expectClose(y!.data, want.y, { ...exact, label: "y" });
+          expectClose(F!.data, want.F, { ...exact, label: "F" });
+        }
+      });
+
       test(`${fill}: every gradient, by differences of the plain loops`, () => {
         const made = problem({ variant, fill, T: 5, B: 3, H: 3, D: 3, R: 2, padded: true });
         const { w, h, F, mask, weights, values, sizes } = made;
