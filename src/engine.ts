@@ -5,10 +5,13 @@
  */
 import type { Runtime } from "./runtime/runtime.ts";
 
+export { type ExportSpec, exportOnnx } from "./compile/export.ts";
 export { grad, gradients } from "./compile/grad.ts";
 export { type LowerOptions, lower, type NamedGraph } from "./compile/lower.ts";
+export { printGraph } from "./compile/print.ts";
 export { simplify } from "./compile/simplify.ts";
 export * from "./graph/index.ts";
+export { ProgramCache } from "./runtime/cache.ts";
 export type { HostData, HostTensor, HostValue } from "./runtime/host.ts";
 export { interpret } from "./runtime/oracle.ts";
 export {

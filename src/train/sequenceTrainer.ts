@@ -20,6 +20,7 @@ import {
   type Tensor,
 } from "../graph/index.ts";
 import type { SequenceModel } from "../model/sequence.ts";
+import { ProgramCache } from "../runtime/cache.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import {
   type CompileOptions,
@@ -83,7 +84,7 @@ export const averagePrefix = "average.";
 /** A system under training: weights, optimizer and the stream's recurrent state live in `state`. */
 export class SequenceTrainer {
   readonly state: State;
-  private readonly programs = new Map<string, Promise<Program>>();
+  private readonly programs = new ProgramCache();
 
   constructor(
     readonly model: SequenceModel,
@@ -142,7 +143,7 @@ export class SequenceTrainer {
   private program(kind: "train" | "advance", batch: TokenBatch, queries: Queries): Promise<Program> {
     const slots = this.settings.mode === "qa" ? queries.slots : 0;
     const name = `${kind} ${batch.batch}x${batch.window} ${slots} ${batch.padded > 0 ? "padded" : "full"}`;
-    return cached(this.programs, name, () =>
+    return this.programs.get(name, () =>
       compile(this.spec(kind, batch, slots), { ...this.options, state: this.state }),
     );
   }
@@ -213,15 +214,14 @@ export class SequenceTrainer {
 
   /** Frees all compiled programs. */
   async release(): Promise<void> {
-    for (const program of this.programs.values()) await (await program).release();
-    this.programs.clear();
+    await this.programs.release();
   }
 }
 
 /** Answers a stream with fixed weights, window by window. */
 export class SequenceEvaluator {
   private readonly state = new State();
-  private readonly programs = new Map<string, Promise<Program>>();
+  private readonly programs = new ProgramCache();
 
   constructor(
     private readonly model: SequenceModel,
@@ -258,7 +258,7 @@ export class SequenceEvaluator {
     const queries = collectQueries(batch);
     const slots = this.mode === "qa" ? queries.slots : 0;
     const name = `${batch.batch}x${batch.window} ${slots} ${batch.padded > 0 ? "padded" : "full"}`;
-    const program = await cached(this.programs, name, () => {
+    const program = await this.programs.get(name, () => {
       const built = buildWindow(this.model, this.mode, batch, slots, evalPrefix(batch.batch));
       return compile(
         {
@@ -279,8 +279,7 @@ export class SequenceEvaluator {
 
   /** Frees all compiled programs. */
   async release(): Promise<void> {
-    for (const program of this.programs.values()) await (await program).release();
-    this.programs.clear();
+    await this.programs.release();
   }
 }
 
@@ -290,25 +289,6 @@ function evalPrefix(batch: number): string {
 
 function evalName(batch: number, name: string): string {
   return evalPrefix(batch) + name;
-}
-
-/** Compiled programs hold a lot of memory: the least recently used ones go. */
-const mostPrograms = 3;
-
-async function cached(
-  programs: Map<string, Promise<Program>>,
-  key: string,
-  make: () => Promise<Program>,
-): Promise<Program> {
-  const found = programs.get(key) ?? make();
-  programs.delete(key);
-  programs.set(key, found);
-  for (const oldest of [...programs.keys()].slice(0, Math.max(0, programs.size - mostPrograms))) {
-    const gone = programs.get(oldest)!;
-    programs.delete(oldest);
-    await (await gone).release();
-  }
-  return found;
 }
 
 interface BuiltWindow {
