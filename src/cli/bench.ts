@@ -3,8 +3,10 @@
 import type { TrainRow } from "../../bench/train.ts";
 import { experimentNames, experiments } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
+import { settingsSchema } from "../experiment/settings.ts";
 import { command, group } from "./command.ts";
-import { integer, oneOf, value } from "./params.ts";
+import { assignments, layer, resolveSettings } from "./config.ts";
+import { integer, oneOf, texts, value } from "./params.ts";
 import { table, thousands } from "./table.ts";
 
 const integers = (text: string, name: string): readonly number[] => {
@@ -21,11 +23,13 @@ const trainCommand = command({
     { line: "fwm bench train", trial: "fwm bench train --steps 1 --batches 2 --window 20 --mode qa" },
     {
       line: "fwm bench train catbabi-lm-fwm --batches 32 --json",
-      trial: "fwm bench train catbabi-lm-fwm --batches 2 --window 20 --steps 1 --mode lm --json",
+      trial:
+        "fwm bench train catbabi-lm-fwm --batches 2 --window 20 --steps 1 --mode lm --set system.memory=8 --json",
     },
   ],
   args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
   options: {
+    set: texts({ placeholder: "key=value", help: "change a setting, e.g. system.memory=64" }),
     batches: value(
       { placeholder: "sizes", default: [32, 64] as readonly number[], help: "batch sizes" },
       integers,
@@ -36,7 +40,10 @@ const trainCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out }) => {
-    const { settings } = experiments[args.experiment];
+    const { settings } = resolveSettings(settingsSchema, [
+      layer("experiment", experiments[args.experiment].settings),
+      assignments(options.set),
+    ]);
     const { benchRow, partNames } = await import("../../bench/train.ts");
     const modes = options.mode === "both" ? (["qa", "lm"] as const) : [options.mode];
     const rows: TrainRow[] = [];
