@@ -1,11 +1,14 @@
 /** `fwm bench`: how fast training and answering are on this machine. */
 
 import type { TrainRow } from "../../bench/train.ts";
-import { experimentNames, experiments } from "../../experiments/index.ts";
+import { experimentNames, experiments, metarlExperiments, metarlNames } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { settingsSchema } from "../experiment/settings.ts";
+import { type AnyExperiment, schemaFor } from "../experiment/kinds.ts";
+import type { MetarlSettings } from "../experiment/metarlSettings.ts";
+import type { Settings } from "../experiment/settings.ts";
 import { command, group } from "./command.ts";
 import { assignments, layer, resolveSettings } from "./config.ts";
+import type { Output } from "./output.ts";
 import { integer, oneOf, texts, value } from "./params.ts";
 import { table, thousands } from "./table.ts";
 
@@ -27,7 +30,7 @@ const trainCommand = command({
         "fwm bench train catbabi-lm-fwm --batches 2 --window 20 --steps 1 --mode lm --set system.memory=8 --json",
     },
   ],
-  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf([...experimentNames, ...metarlNames], { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. system.memory=64" }),
     batches: value(
@@ -40,10 +43,17 @@ const trainCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out }) => {
-    const { settings } = resolveSettings(settingsSchema, [
-      layer("experiment", experiments[args.experiment].settings),
+    const definition: AnyExperiment = { ...experiments, ...metarlExperiments }[args.experiment];
+    const { settings } = resolveSettings(schemaFor(definition.settings), [
+      layer("experiment", definition.settings),
       assignments(options.set),
     ]);
+    const threads = options.threads ? { threads: options.threads } : {};
+    if (settings.task.name === "metarl") {
+      await benchAgents(out, args.experiment, settings as MetarlSettings, threads);
+      return;
+    }
+    const { system, training } = settings as Settings;
     const { benchRow, partNames } = await import("../../bench/train.ts");
     const modes = options.mode === "both" ? (["qa", "lm"] as const) : [options.mode];
     const rows: TrainRow[] = [];
@@ -52,12 +62,12 @@ const trainCommand = command({
         out.note(`${args.experiment}: ${mode} mode, batch ${batch}`);
         rows.push(
           await benchRow({
-            system: settings.system,
+            system,
             mode,
             batch,
-            window: options.window ?? settings.training.window,
+            window: options.window ?? training.window,
             steps: options.steps,
-            ...(options.threads ? { threads: options.threads } : {}),
+            ...threads,
           }),
         );
       }
@@ -86,6 +96,28 @@ const trainCommand = command({
     });
   },
 });
+
+async function benchAgents(
+  out: Output,
+  experiment: string,
+  settings: MetarlSettings,
+  threads: { threads?: number },
+): Promise<void> {
+  const { benchMetarl } = await import("../experiment/metarlBench.ts");
+  out.note(`${experiment}: ${settings.training.batch} agents, one update an episode`);
+  const report = await benchMetarl({ experiment: { settings }, seconds: 10, ...threads });
+  out.result({ experiment, ...report }, () =>
+    table([
+      ["episodes/s", "act ms", "learn ms", "episodes timed"],
+      [
+        report.episodesPerSecond.toFixed(2),
+        report.actMs.toFixed(1),
+        report.learnMs.toFixed(1),
+        report.episodes,
+      ],
+    ]),
+  );
+}
 
 const peersCommand = command({
   name: "peers",
