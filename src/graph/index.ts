@@ -1,5 +1,6 @@
 /** The graph: tensors, ops and what is composed of them. Importing it fills the op table. */
 export { broadcastShapes } from "./broadcast.ts";
+export { elementDropout, lockedDropout, weightDropout, wordDropout } from "./dropout.ts";
 export { einsum } from "./einsum.ts";
 export { type GraphFunction, type Op, opTable, type Sample, type SampleInput, type Value } from "./op.ts";
 export * from "./ops/compare.ts";
