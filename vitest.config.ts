@@ -13,7 +13,9 @@ class ClosingLine implements Reporter {
     }
     const failed = counts.failed + broken;
     process.on("exit", () => {
-      process.stdout.write(`\n${counts.passed} passed, ${failed} failed, ${counts.skipped + counts.pending} skipped\n`);
+      process.stdout.write(
+        `\n${counts.passed} passed, ${failed} failed, ${counts.skipped + counts.pending} skipped\n`,
+      );
     });
   }
 }
