@@ -37,7 +37,7 @@ export const reportCommand = command({
     const { collectResult } = await import("../report/result.ts");
     const { writeFileAtomically } = await import("../store/atomic.ts");
     const { mkdir } = await import("node:fs/promises");
-    const reportedBy = ["fwm", ...process.argv.slice(2)].join(" ");
+    const reportedBy = ["fwm", ...process.argv.slice(2)];
     const collect = async (path: string) => {
       const { readRun } = await import("../store/run-record.ts");
       const { experiment } = await readRun(path);
@@ -80,7 +80,7 @@ async function scoreOf(
   const { evaluateModel } = await import("../inference/evaluate.ts");
   let progress: ReturnType<typeof out.progress> | undefined;
   try {
-    return await evaluateModel(run, {
+    const evaluation = await evaluateModel(run, {
       split: options.split,
       env,
       ...(options.batch ? { batch: options.batch } : {}),
@@ -95,6 +95,8 @@ async function scoreOf(
         progress.update(done, "windows");
       },
     });
+    // The file is for everybody: where the run lies on this machine is not part of the result.
+    return { ...evaluation, model: basename(evaluation.model) };
   } finally {
     progress?.stop();
   }

@@ -1,5 +1,5 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
-import { join } from "node:path";
+import { basename, isAbsolute, join } from "node:path";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { type RunRecord, readRun } from "../store/run-record.ts";
 
@@ -30,6 +30,11 @@ export interface RunResult {
   readonly paper: Readonly<Record<string, number>> | null;
 }
 
+/** A command line without the places of one machine: of an absolute path only the last part stays. */
+export function portableCommand(words: readonly string[]): string {
+  return words.map((word) => (isAbsolute(word) ? basename(word) : word)).join(" ");
+}
+
 /** Records farther apart than this are two sittings; the gap is not training. */
 const longestGap = 15 * 60;
 
@@ -38,7 +43,7 @@ export async function collectResult(
   folder: string,
   about: {
     shows: string;
-    reportedBy: string;
+    reportedBy: readonly string[];
     paper: Readonly<Record<string, number>> | undefined;
     points?: number;
   },
@@ -49,8 +54,8 @@ export async function collectResult(
   return {
     experiment: record.experiment,
     shows: about.shows,
-    command: record.command.join(" "),
-    reportedBy: about.reportedBy,
+    command: portableCommand(record.command),
+    reportedBy: portableCommand(about.reportedBy),
     date: new Date().toISOString(),
     commit: record.gitCommit,
     packageVersion: record.packageVersion,
