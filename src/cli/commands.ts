@@ -8,6 +8,7 @@ import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { packageCommand } from "./package.ts";
 import type { Program } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
@@ -25,6 +26,7 @@ const commands: readonly CommandEntry[] = [
   rolloutCommand,
   runsCommand,
   reportCommand,
+  packageCommand,
   exportCommand,
   benchCommands,
 ];

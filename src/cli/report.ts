@@ -2,6 +2,7 @@
 import { basename, join } from "node:path";
 import { experiments } from "../../experiments/index.ts";
 import { command } from "./command.ts";
+import type { Output } from "./output.ts";
 import { file, flag, folder, integer, oneOf, texts } from "./params.ts";
 import { thousands } from "./table.ts";
 
@@ -45,7 +46,7 @@ export const reportCommand = command({
       return collectResult(path, { shows: known?.shows ?? experiment, reportedBy, paper: known?.paper });
     };
     const result = await collect(args.run);
-    const score = options.curvesOnly ? null : await scoreOf(args.run, options, env, out);
+    const score = options.curvesOnly ? null : await scoreRun(args.run, options, env, out);
     await mkdir(options.out, { recursive: true });
     const path = join(options.out, `${options.name ?? basename(args.run)}.json`);
     const document = { ...result, score };
@@ -71,11 +72,12 @@ export const reportCommand = command({
   },
 });
 
-async function scoreOf(
+/** Scores a run's best checkpoint, with progress. */
+export async function scoreRun(
   run: string,
   options: { split: "valid" | "test"; batch: number | undefined; threads: number | undefined },
   env: Readonly<Record<string, string | undefined>>,
-  out: Parameters<typeof reportCommand.run>[0]["out"],
+  out: Output,
 ) {
   const { evaluateModel } = await import("../inference/evaluate.ts");
   let progress: ReturnType<typeof out.progress> | undefined;

@@ -1,0 +1,56 @@
+/** `fwm package`: a run's best checkpoint as a model folder to ship, with a model card. */
+import { basename } from "node:path";
+import { experiments } from "../../experiments/index.ts";
+import { command } from "./command.ts";
+import { folder, integer, oneOf } from "./params.ts";
+import { scoreRun } from "./report.ts";
+import { thousands } from "./table.ts";
+
+/** The `package` command. */
+export const packageCommand = command({
+  name: "package",
+  summary: "Make a model folder to ship of a run: weights, vocabulary and a model card.",
+  details: "The best checkpoint is scored first; the card says on what, and all that is known of the run.",
+  examples: [
+    {
+      line: "fwm package runs/catbabi-qa-fwm-seed1 --out my-model",
+      trial: "fwm package $RUN --out $EMPTY/shipped --split valid --batch 16",
+    },
+  ],
+  args: { run: folder({ help: "run folder" }) },
+  options: {
+    out: folder({ required: true, help: "the model folder to write; it must not exist" }),
+    split: oneOf(["valid", "test"], { default: "test", help: "what the model is scored on" }),
+    batch: integer({ min: 1, help: "rows; default: 1 for test, 128 for valid" }),
+    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+  },
+  run: async ({ args, options, out, env }) => {
+    const { loadModelFolder, saveModelFolder } = await import("../store/model-folder.ts");
+    const { collectResult } = await import("../report/result.ts");
+    const { modelCard } = await import("../report/card.ts");
+    const { readRun } = await import("../store/run-record.ts");
+    const { experiment } = await readRun(args.run);
+    const known = Object.entries(experiments).find(([name]) => name === experiment)?.[1];
+    const model = await loadModelFolder(args.run);
+    const score = await scoreRun(args.run, options, env, out);
+    const result = await collectResult(args.run, {
+      shows: known?.shows ?? experiment,
+      reportedBy: ["fwm", ...process.argv.slice(2)],
+      paper: known?.paper,
+    });
+    const weights = Object.values(model.model).reduce((total, { data }) => total + data.length, 0);
+    const card = modelCard(result, score, { name: basename(options.out), weights, step: model.step ?? null });
+    const path = await saveModelFolder(options.out, {
+      config: model.config,
+      model: model.model,
+      ...(model.step === undefined ? {} : { step: model.step }),
+      files: { ...model.files, "README.md": card },
+    });
+    out.result({ path, weights, score }, () =>
+      [
+        `${path}: ${thousands(weights)} weights, ${score.split} accuracy ${(100 * score.accuracy).toFixed(2)}%`,
+        `ask it: fwm ask ${options.out}`,
+      ].join("\n"),
+    );
+  },
+});
