@@ -30,13 +30,15 @@ export interface PeersReport {
   readonly tfjsBackend: string;
 }
 
-/** Measures all of them at the paper's sizes. */
+/** Measures all of them, by default at the paper's sizes. */
 export async function benchPeers({
+  batch = fwmBenchSizes.batch,
+  window = fwmBenchSizes.steps,
   repeats = 3,
   onNote = (_text: string): void => {},
 } = {}): Promise<PeersReport> {
-  const { batch, steps: window } = fwmBenchSizes;
-  const problem = fwmProblem(fwmBenchSizes);
+  const sizes = { ...fwmBenchSizes, batch, steps: window };
+  const problem = fwmProblem(sizes);
   const tokens: TokenBatch = {
     batch,
     window,
@@ -67,7 +69,7 @@ export async function benchPeers({
 
   onNote("qa mode: ours and TensorFlow.js");
   const { tfjsFwm } = await import("./peers/tfjsFwm.ts");
-  const peer = await tfjsFwm(fwmBenchSizes);
+  const peer = await tfjsFwm(sizes);
   const ours = open("qa", false);
   const beside = await interleaved(
     { tfjs: () => peer.run(), settle: stepper(ours), ours: stepper(ours) },

@@ -9,7 +9,7 @@ import type { Settings } from "../experiment/settings.ts";
 import { command, group } from "./command.ts";
 import { assignments, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
-import { integer, oneOf, texts, value } from "./params.ts";
+import { flag, integer, oneOf, texts, value } from "./params.ts";
 import { table, thousands } from "./table.ts";
 
 const integers = (text: string, name: string): readonly number[] => {
@@ -123,11 +123,17 @@ const peersCommand = command({
   name: "peers",
   summary: "Time our step beside the plain token-by-token form and TensorFlow.js.",
   details: "From a clone with its development dependencies; takes a few minutes.",
-  examples: [{ line: "fwm bench peers --json", trial: "fwm bench ask --json" }],
-  options: { repeats: integer({ min: 1, default: 3, help: "timed steps of each" }) },
+  examples: [
+    { line: "fwm bench peers --json", trial: "fwm bench peers --batch 2 --window 4 --repeats 1 --json" },
+  ],
+  options: {
+    batch: integer({ min: 1, default: 32, help: "rows" }),
+    window: integer({ min: 2, default: 200, help: "tokens per row" }),
+    repeats: integer({ min: 1, default: 3, help: "timed steps of each" }),
+  },
   run: async ({ options, out }) => {
     const { benchPeers } = await import("../../bench/peers.ts");
-    const report = await benchPeers({ repeats: options.repeats, onNote: (text) => out.note(text) });
+    const report = await benchPeers({ ...options, onNote: (text) => out.note(text) });
     out.result(report, () =>
       table([
         ["form", "mode", "step ms", "times ours"],
@@ -137,6 +143,36 @@ const peersCommand = command({
         ["ours, token by token", "lm", report.plainFormLmMs.toFixed(0), report.plainFormLmRatio.toFixed(1)],
         [report.tfjsBackend, "qa", report.tfjsMs.toFixed(0), report.tfjsRatio.toFixed(1)],
       ]),
+    );
+  },
+});
+
+const growthCommand = command({
+  name: "growth",
+  summary: "How a step's cost grows with batch, window, memory and reads.",
+  details: "LM mode, batch 16, window 200, one size changed at a time; token by token where memory allows.",
+  examples: [{ line: "fwm bench growth --json", trial: "fwm bench growth --quick --json" }],
+  options: {
+    repeats: integer({ min: 1, default: 3, help: "timed steps of each" }),
+    quick: flag({ help: "tiny sizes: a check, not a measurement" }),
+  },
+  run: async ({ options, out }) => {
+    const { benchGrowth } = await import("../../bench/growth.ts");
+    const series = await benchGrowth({ ...options, onNote: (text) => out.note(text) });
+    out.result({ series }, () =>
+      series
+        .map(({ over, points, exponent, plainExponent }) =>
+          table([
+            [over, "ms", "token by token, ms"],
+            ...points.map(({ value, parallelMs, plainMs }) => [
+              `${value}`,
+              parallelMs.toFixed(0),
+              plainMs?.toFixed(0) ?? "",
+            ]),
+            ["exponent", exponent.toFixed(2), plainExponent?.toFixed(2) ?? ""],
+          ]),
+        )
+        .join("\n"),
     );
   },
 });
@@ -171,5 +207,5 @@ const askCommand = command({
 export const benchCommands = group({
   name: "bench",
   summary: "Measure speed on this machine.",
-  commands: [trainCommand, peersCommand, askCommand],
+  commands: [trainCommand, peersCommand, growthCommand, askCommand],
 });
