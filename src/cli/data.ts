@@ -211,10 +211,40 @@ const generateCommand = command({
 });
 
 /** Every `fwm data` command. */
+const graphsCommand = command({
+  name: "graphs",
+  summary: "Play the random graphs by chance and by shortest paths, beside independent check values.",
+  examples: [
+    { line: "fwm data graphs", trial: "fwm data graphs --seeds 2 --episodes 1" },
+    { line: "fwm data graphs --seeds 30 --json", trial: "fwm data graphs --seeds 2 --episodes 1 --json" },
+  ],
+  options: {
+    seeds: integer({ min: 2, default: 12, help: "draws of 600 graphs" }),
+    episodes: integer({ min: 1, default: 6, help: "episodes on each draw" }),
+  },
+  run: async ({ options, out }) => {
+    const { checkPlay } = await import("../data/graphs.ts");
+    const seeds = Array.from({ length: options.seeds }, (_, i) => 100 + i);
+    const checks = checkPlay(seeds, options.episodes);
+    out.result({ checks }, () =>
+      table([
+        ["player", "rules", "mean total", "± s.e.", "check value"],
+        ...checks.map(({ player, rules, mean, standardError, expected }) => [
+          player,
+          rules,
+          mean.toFixed(2),
+          standardError.toFixed(2),
+          expected.toFixed(1),
+        ]),
+      ]),
+    );
+  },
+});
+
 export const dataCommands = group({
   name: "data",
   summary: "Prepare, count, solve and generate bAbI stories.",
-  commands: [prepareCommand, statsCommand, solveCommand, generateCommand],
+  commands: [prepareCommand, statsCommand, solveCommand, generateCommand, graphsCommand],
 });
 
 /** A bar that begins once the size of the download is known. */
