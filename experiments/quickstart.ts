@@ -5,14 +5,14 @@ const task = { ...catbabiTask, source: "generated", tasks: "1,2" } as const;
 const training = {
   ...releasedTraining,
   window: 100,
-  steps: 2000,
+  steps: 3000,
   learningRate: 4e-3,
   warmup: 50,
   decay: "cosine",
   final: 0.02,
   clip: 1,
   logEvery: 20,
-  validEvery: 200,
+  validEvery: 250,
   saveEvery: 1000,
   validBatch: 32,
 } as const;

@@ -122,7 +122,7 @@ export const fwmSystem: z.infer<typeof fwmSchema> = {
   reads: 3,
   variant: "releasedCatbabi",
   keys: "product",
-  chunk: 40,
+  chunk: 50,
 };
 
 /** The released recipe: Adam at 0.001, batch 32, 50,000 steps, nothing else. */

@@ -1,0 +1,55 @@
+/** The model that ships with the package: it loads, answers, and is as good as its card says, on a fixed sample. */
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { generatedSource } from "../../src/data/streams.ts";
+import { scoreStream } from "../../src/experiment/catbabi.ts";
+import { loadModel } from "../../src/inference/load.ts";
+import { buildModel, type FwmModel, parseModelConfig } from "../../src/inference/model.ts";
+import { nodeRuntime } from "../../src/runtime/node.ts";
+import { loadModelFolder } from "../../src/store/model-folder.ts";
+import { SequenceEvaluator } from "../../src/train/sequenceTrainer.ts";
+
+const folder = join(import.meta.dirname, "../../models/catbabi-qa");
+
+let model: FwmModel;
+beforeAll(async () => {
+  model = await loadModel(folder);
+});
+afterAll(() => model.release());
+
+test("transitive inference: mice fear wolves, Gertrude is a mouse", async () => {
+  const stream = model.stream();
+  await stream.read(
+    "mice are afraid of wolves . gertrude is a mouse . cats are afraid of sheep . winona is a sheep .",
+  );
+  const { answers, trace } = await stream.ask("what is gertrude afraid of ?");
+  expect(answers[0]).toMatchObject({ word: "wolf" });
+  expect(answers[0]!.probability).toBeGreaterThan(0.9);
+  expect(trace.reads.length).toBe(3);
+});
+
+test("two facts chained: who holds it, and where she is", async () => {
+  const stream = model.stream();
+  await stream.read("mary took the apple . mary went to the garden . john went to the office .");
+  expect((await stream.ask("where is the apple ?")).answers[0]!.word).toBe("garden");
+});
+
+test("accuracy on 400 fixed new stories of all tasks", async () => {
+  const { config, model: tensors } = await loadModelFolder(folder);
+  const parsed = parseModelConfig(config);
+  const { system, weights } = buildModel(parsed, tensors, "model.safetensors");
+  const evaluator = new SequenceEvaluator(system, parsed.mode, { runtime: nodeRuntime });
+  try {
+    evaluator.load(weights);
+    const source = { ...generatedSource(77), storiesPerEpoch: 400 };
+    const score = await scoreStream(evaluator, source, { batch: 16, window: 200 });
+    console.info(
+      `shipped model: ${(100 * score!.accuracy).toFixed(2)} % of ${score!.questions} generated questions`,
+    );
+    expect(score!.questions).toBeGreaterThan(1000);
+    // 93.1 % of the real test questions; the sample's standard deviation is below 1 %.
+    expect(score!.accuracy).toBeGreaterThan(0.9);
+  } finally {
+    await evaluator.release();
+  }
+});
