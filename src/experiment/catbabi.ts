@@ -188,7 +188,13 @@ class TrainingSession {
     const { bestAccuracy = null } = this.run.record.summary;
     await this.run.update({
       step,
-      summary: { bestLoss, bestStep, bestAccuracy: best ? this.accuracy : bestAccuracy },
+      summary: {
+        bestLoss,
+        bestStep,
+        bestAccuracy: best ? this.accuracy : bestAccuracy,
+        // Generated or missing stories have to be said wherever the run is looked at.
+        data: this.stories.remarks.join("; ") || null,
+      },
     });
   }
 

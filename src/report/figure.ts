@@ -41,6 +41,7 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
             field: "line",
             type: "nominal",
             title: null,
+            legend: { orient: "bottom", labelLimit: 400, direction: "vertical" },
             sort: figure.lines.map(({ name }) => name),
             scale: { range: ["#0b6e4f", "#c8553d", "#2f4b7c", "#8d6a9f", "#7a7a7a"] },
           },
