@@ -30,7 +30,7 @@ import {
   type Tensor,
 } from "../graph/index.ts";
 import type { AgentOutput } from "../model/agents.ts";
-import { DivergedError } from "./loop.ts";
+import { DivergedError, type LoopRun } from "./loop.ts";
 
 /** Where agents act: all of them take a step together. */
 export interface World {
@@ -142,17 +142,7 @@ export const freshA2cProgress: A2cProgress = {
 };
 
 /** Where the loop writes. */
-export interface A2cRun {
-  log(record: {
-    step: number;
-    split: string;
-    values: Record<string, number>;
-    times?: Record<string, number>;
-  }): void;
-  /** Saves everything needed to go on after `step` updates; `progress` has to come back on resuming. */
-  save(step: number, options: { best: boolean; progress: A2cProgress }): Promise<void>;
-  heartbeat(step: number): Promise<void>;
-}
+export type A2cRun = LoopRun<A2cProgress>;
 
 /** What a person is shown while it runs. */
 export interface A2cWatch {

@@ -27,8 +27,8 @@ export interface LoopTask {
   validate(signal: AbortSignal): Promise<LoopScore | undefined>;
 }
 
-/** Where the loop writes. */
-export interface LoopRun {
+/** Where a training loop writes; `P` is where a run of its kind stands. */
+export interface LoopRun<P = LoopProgress> {
   log(record: {
     step: number;
     split: string;
@@ -36,7 +36,7 @@ export interface LoopRun {
     times?: Record<string, number>;
   }): void;
   /** Saves everything needed to go on after `step` updates; `progress` has to come back on resuming. */
-  save(step: number, options: { best: boolean; progress: LoopProgress }): Promise<void>;
+  save(step: number, options: { best: boolean; progress: P }): Promise<void>;
   heartbeat(step: number): Promise<void>;
 }
 
