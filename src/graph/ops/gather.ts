@@ -41,6 +41,9 @@ export function gatherRows(table: Tensor, ids: Tensor): Tensor {
   return gatherOp.apply([table, ids], null)[0]!;
 }
 
+/** Up to so many rows, adding by a product with one-hot rows is faster than adding one element at a time. */
+const mostRowsByProduct = 256;
+
 /**
  * y[r] = sum of the updates whose id is r; rows nobody names are 0.
  *
@@ -63,18 +66,35 @@ const scatterOp = defineOp<{ readonly rows: number }>("scatterAddRows", {
     return out;
   },
   grad: ({ inputs: [ids], dy }) => [undefined, gatherRows(dy, ids!)],
+  // Not ScatterND: with several threads ONNX Runtime loses updates there when an id repeats.
   onnx({ inputs: [ids, updates], inputTypes, types, emit, constant }) {
     const list = (values: readonly number[]): string => constant(values, [values.length], "i64");
     const count = sizeOf(inputTypes[0]!.shape);
-    const shape = types[0]!.shape;
-    const index = emit("Cast", [emit("Reshape", [ids!, list([count, 1])])], { to: 7 });
-    const rows = emit("Reshape", [updates!, list([count, ...shape.slice(1)])]);
-    return emit("ScatterND", [emit("ConstantOfShape", [list(shape)]), index, rows], { reduction: "add" });
+    const { shape } = types[0]!;
+    const [rows, width] = [shape[0]!, sizeOf(shape.slice(1))];
+    const column = emit("Reshape", [ids!, list([count, 1])]);
+    const each = emit("Reshape", [updates!, list([count, width])]);
+    const added = (): string => {
+      if (rows > mostRowsByProduct) {
+        const empty = emit("ConstantOfShape", [list([rows, width])]);
+        const index = emit("Expand", [column, list([count, width])]);
+        return emit("ScatterElements", [empty, index, each], { axis: 0, reduction: "add" });
+      }
+      const all = constant(
+        Array.from({ length: rows }, (_, row) => row),
+        [rows],
+        "i32",
+      );
+      const chosen = emit("Cast", [emit("Equal", [column, all])], { to: 1 });
+      return emit("Gemm", [chosen, each], { transA: 1 });
+    };
+    return emit("Reshape", [added(), list(shape)]);
   },
   samples: [
     { inputs: [{ shape: [3], below: 2 }, [3, 5]], attrs: (size) => ({ rows: size(2) + 1 }) },
     { inputs: [{ shape: [2, 3], below: 2 }, [2, 3, 5]], attrs: (size) => ({ rows: size(2) }) },
     { inputs: [{ shape: [7], below: 1 }, [7]], attrs: { rows: 2 } },
+    { inputs: [{ shape: [7], below: 3 }, [7, 2]], attrs: { rows: mostRowsByProduct + 1 } },
   ],
 });
 
