@@ -14,6 +14,7 @@ import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
 
@@ -21,6 +22,7 @@ const commands: readonly CommandEntry[] = [
   quickstartCommand,
   dataCommands,
   trainCommand,
+  sweepCommand,
   evalCommand,
   askCommand,
   rolloutCommand,

@@ -34,7 +34,7 @@ export function resolveSettings<T>(
   const merged: SettingsTree = emptyTree();
   const origins = new Map<string, string>();
   for (const layer of layers) lay(merged, layer.values, layer.from, "", origins);
-  const checked = schema.safeParse(merged);
+  const checked = schema.safeParse(merged, { reportInput: true });
   if (!checked.success) throw settingsError(checked.error, schema, origins);
   return { settings: checked.data, origins };
 }
@@ -58,18 +58,18 @@ export function configFile(path: string): SettingsLayer {
 }
 
 /** `--set a.b=c`, any number of times; the value is read as YAML, so numbers, booleans and lists work. */
-export function assignments(texts: readonly string[]): SettingsLayer {
+export function assignments(texts: readonly string[], option = "--set"): SettingsLayer {
   const values = emptyTree();
   for (const text of texts) {
     const split = text.indexOf("=");
     const path = text.slice(0, split).trim().split(".");
     if (split < 1 || path.includes("")) {
-      throw new UsageError(`--set ${text}: expected key=value or group.key=value`);
+      throw new UsageError(`${option} ${text}: expected key=value or group.key=value`);
     }
-    const where = `--set ${text}`;
+    const where = `${option} ${text}`;
     put(values, path, asValue(readYaml(text.slice(split + 1), where), where), where);
   }
-  return { from: "--set", values };
+  return { from: option, values };
 }
 
 /**
@@ -254,13 +254,22 @@ function settingsError(
     const known = [...properties(level).keys()];
     return new UsageError(`settings: there is no ${JSON.stringify(full)}`, {
       from: originBelow(full, origins),
-      "did you mean": nearest(key, known).join(", "),
+      // A name without its group (`reads`) is answered with the whole one.
+      "did you mean": [
+        ...leafPaths(schema).filter((leaf) => leaf.endsWith(`.${key}`)),
+        ...nearest(key, known),
+      ].join(", "),
       known: known.join(", "),
     });
   }
   return new UsageError(`settings: ${path === "" ? "" : `${path}: `}${issue.message}`, {
     from: originBelow(path, origins),
+    "did you mean": issue.code === "invalid_value" ? nearestValue(issue).join(", ") : "",
   });
+}
+
+function nearestValue({ input, values }: { input?: unknown; values: readonly unknown[] }): string[] {
+  return typeof input === "string" ? nearest(input, values.map(String)) : [];
 }
 
 function originBelow(path: string, origins: ReadonlyMap<string, string>): string | undefined {

@@ -16,6 +16,6 @@ export function buildSystem(system: SystemSettings): SequenceModel {
 }
 
 /** Number of trained weights. */
-export function countWeights({ parameters }: SequenceModel): number {
+export function countWeights({ parameters }: Pick<SequenceModel, "parameters">): number {
   return parameters.reduce((total, { shape }) => total + shape.reduce((a, b) => a * b, 1), 0);
 }

@@ -6,6 +6,18 @@ import { compile, type TopLevelSpec } from "vega-lite";
 export interface FigureLine {
   readonly name: string;
   readonly points: readonly { readonly x: number; readonly y: number }[];
+  /** A solid line unless told; circles and squares are single points, thinly joined. */
+  readonly look?: "solid" | "dashed" | "circles" | "squares";
+  /** Which of the colours; lines that belong together share one. By default each has its own. */
+  readonly color?: number;
+}
+
+/** A horizontal line with a name, e.g. the published result. */
+export interface FigureMark {
+  readonly name: string;
+  readonly y: number;
+  /** Where the name stands; above the line unless told. */
+  readonly label?: "above" | "below";
 }
 
 /** What a figure shows. */
@@ -14,16 +26,68 @@ export interface FigureSpec {
   readonly x: string;
   readonly y: string;
   readonly lines: readonly FigureLine[];
-  /** Horizontal lines with a name, e.g. the published result. */
-  readonly marks?: readonly { readonly name: string; readonly y: number }[];
+  readonly marks?: readonly FigureMark[];
   /** Format of the y axis: a share is shown in per cent. */
   readonly percent?: boolean;
+  /** Lowest and highest value of the y axis; by default those of the lines and marks. */
+  readonly range?: readonly [number, number];
 }
+
+const colors = ["#0b6e4f", "#c8553d", "#2f4b7c", "#8d6a9f", "#7a7a7a"];
+const dashes = { solid: [1, 0], dashed: [4, 3], circles: [1, 3], squares: [1, 3] } as const;
+const symbols = { solid: "stroke", dashed: "stroke", circles: "circle", squares: "square" } as const;
+
+/** Told apart side by side and on paper; beyond these they repeat. */
+const colors = [
+  "#0b6e4f",
+  "#c8553d",
+  "#2f4b7c",
+  "#8d6a9f",
+  "#7a7a7a",
+  "#e0a526",
+  "#4fa3c7",
+  "#7b3f2a",
+  "#8fb339",
+  "#d16ba5",
+  "#1f1f1f",
+  "#43c59e",
+] as const;
 
 /** The figure as SVG text. */
 export async function drawFigure(figure: FigureSpec): Promise<string> {
-  const values = figure.lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })));
+  const { lines, marks = [], range } = figure;
+  const values = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })));
+  const names = lines.map(({ name }) => name);
+  const looks = lines.map(({ look = "solid" }) => look);
+  const dotted = new Set(names.filter((_, i) => symbols[looks[i]!] !== "stroke"));
   const axis = figure.percent ? { format: ".0%" } : {};
+  const legend = {
+    orient: "bottom" as const,
+    labelLimit: 400,
+    direction: "vertical" as const,
+    columns: names.length > 4 ? 2 : 1,
+    symbolSize: 90,
+    symbolStrokeWidth: 2,
+  };
+  const byLine = <R>(range: readonly R[]) => ({
+    field: "line",
+    type: "nominal" as const,
+    title: null,
+    legend,
+    sort: names,
+    scale: { domain: names, range: [...range] as never },
+  });
+  const place = {
+    x: { field: "x", type: "quantitative" as const, title: figure.x, axis: { grid: false } },
+    y: {
+      field: "y",
+      type: "quantitative" as const,
+      title: figure.y,
+      axis,
+      scale: range ? { domain: [...range], nice: false } : { zero: false },
+    },
+    color: byLine(lines.map(({ color }, i) => colors[(color ?? i) % colors.length]!)),
+  };
   const spec: TopLevelSpec = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     width: 640,
@@ -34,20 +98,14 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
       {
         data: { values },
         mark: { type: "line", strokeWidth: 2 },
-        encoding: {
-          x: { field: "x", type: "quantitative", title: figure.x, axis: { grid: false } },
-          y: { field: "y", type: "quantitative", title: figure.y, axis, scale: { zero: false } },
-          color: {
-            field: "line",
-            type: "nominal",
-            title: null,
-            legend: { orient: "bottom", labelLimit: 400, direction: "vertical" },
-            sort: figure.lines.map(({ name }) => name),
-            scale: { range: ["#0b6e4f", "#c8553d", "#2f4b7c", "#8d6a9f", "#7a7a7a"] },
-          },
-        },
+        encoding: { ...place, strokeDash: byLine(looks.map((look) => dashes[look])) },
       },
-      ...(figure.marks ?? []).flatMap((mark) => [
+      {
+        data: { values: values.filter(({ line }) => dotted.has(line)) },
+        mark: { type: "point", filled: true, size: 45, opacity: 1 },
+        encoding: { ...place, shape: byLine(looks.map((look) => symbols[look])) },
+      },
+      ...marks.flatMap((mark) => [
         {
           data: { values: [mark] },
           mark: { type: "rule" as const, strokeDash: [5, 4], color: "#555555" },
@@ -55,7 +113,13 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
         },
         {
           data: { values: [mark] },
-          mark: { type: "text" as const, align: "left" as const, dx: 6, dy: -7, color: "#555555" },
+          mark: {
+            type: "text" as const,
+            align: "left" as const,
+            dx: 6,
+            dy: mark.label === "below" ? 9 : -7,
+            color: "#555555",
+          },
           encoding: {
             y: { field: "y", type: "quantitative" as const },
             x: { value: 0 },

@@ -1,0 +1,305 @@
+/**
+ * A sweep: one experiment trained many times at an equal budget, each member with other settings or another seed.
+ *
+ *   vary   every combination of the values        reads 1, 2 and keys product, concat: four members
+ *   each   one change at a time, and none at all  reads 1, 2 and keys concat: base, reads=1, reads=2, keys=concat
+ *   seeds  all of that once per seed
+ *
+ * Each member is a run folder like any other. What a folder says is all the state there is, so a sweep that was
+ * stopped in whatever way goes on when it is started again.
+ */
+import { readdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
+import { parseTasks } from "../data/catbabi.ts";
+import { UsageError } from "../errors.ts";
+import { errorCode, isTemporary } from "../store/atomic.ts";
+import { lockFile } from "../store/lock.ts";
+import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/run-record.ts";
+import { trainCatbabi } from "./catbabi.ts";
+import type { AnySettings } from "./kinds.ts";
+import { buildAgent, trainMetarl } from "./metarl.ts";
+import type { MetarlSettings } from "./metarlSettings.ts";
+import type { OpenContext, RunPlanFor } from "./openRun.ts";
+import type { Settings } from "./settings.ts";
+import { buildSystem, countWeights } from "./systems.ts";
+
+/** One setting and a value for it, as text: `system.reads`, `2`. */
+export interface Change {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** One setting and the values it is to have. */
+export interface Axis {
+  readonly key: string;
+  readonly values: readonly string[];
+}
+
+/** What a sweep goes through. */
+export interface Grid {
+  readonly vary: readonly Axis[];
+  readonly each: readonly Axis[];
+  /** Empty: the experiment's own seed. */
+  readonly seeds: readonly number[];
+}
+
+/** One training of a sweep. */
+export interface SweepMember {
+  /** Also the name of its folder: `base`, `reads=1`, `keys=concat-seed2`. */
+  readonly name: string;
+  readonly folder: string;
+  readonly experiment: string;
+  readonly changes: readonly Change[];
+  readonly settings: AnySettings;
+  /** Number of trained weights. */
+  readonly parameters: number;
+}
+
+/** How a member stands: `waiting` has not begun. */
+export type MemberState = RunState | "waiting";
+
+/** Tells how a sweep goes on. */
+export interface SweepWatch {
+  /** Before a member; `finished` and `diverged` ones are passed over. */
+  onMember?(member: SweepMember, state: MemberState): void;
+  onStep?(
+    member: SweepMember,
+    done: number,
+    value: { name: "loss" | "reward"; value: number },
+    perSecond: number,
+  ): void;
+  /** After a validation or a test episode. */
+  onScore?(member: SweepMember, step: number, values: Readonly<Record<string, number>>): void;
+  /** After a member was trained, or stopped. */
+  onEnd?(member: SweepMember, state: RunState, note: string | null): void;
+}
+
+/** How a command runs a sweep. */
+export interface SweepContext extends OpenContext {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  readonly onNote?: (text: string) => void;
+  readonly watch?: SweepWatch;
+}
+
+/**
+ * The members of a sweep, in the order they are trained in. `settingsOf` gives the settings after some changes, or
+ * throws; all members are made, so every mistake is found before the first one trains.
+ */
+export function sweepMembers(
+  grid: Grid,
+  { experiment, out }: { experiment: string; out: string },
+  settingsOf: (changes: readonly Change[]) => AnySettings,
+): SweepMember[] {
+  const axes = [...grid.vary, ...grid.each];
+  checkAxes(axes, grid.seeds);
+  const shortKey = shortKeys(axes.map(({ key }) => key));
+  const seeds = grid.seeds.length > 0 ? grid.seeds : [undefined];
+  const members: SweepMember[] = [];
+  for (const changes of changeSets(grid)) {
+    for (const seed of seeds) {
+      const parts = changes.map(({ key, value }) => `${shortKey(key)}=${fileName(value)}`);
+      if (parts.length === 0) parts.push("base");
+      if (seed !== undefined) parts.push(`seed${seed}`);
+      const seeded = seed === undefined ? [] : [{ key: "training.seed", value: String(seed) }];
+      const settings = settingsOf([...changes, ...seeded]);
+      const name = parts.join("-");
+      const folder = join(out, name);
+      members.push({ name, folder, experiment, changes, settings, parameters: weightsIn(settings) });
+    }
+  }
+  refuseTwins(members);
+  return members;
+}
+
+/** Every set of changes, seeds left out. */
+function changeSets({ vary, each }: Grid): readonly (readonly Change[])[] {
+  const single = each.flatMap(({ key, values }) => values.map((value) => [{ key, value }]));
+  return vary.reduce<readonly (readonly Change[])[]>(
+    (sets, { key, values }) => sets.flatMap((set) => values.map((value) => [...set, { key, value }])),
+    [[], ...single],
+  );
+}
+
+function checkAxes(axes: readonly Axis[], seeds: readonly number[]): void {
+  if (axes.length === 0 && seeds.length === 0) {
+    throw new UsageError("a sweep needs something that changes", {
+      hint: "give --each system.reads=1,2 or --vary system.reads=1,2,3 or --seeds 1,2,3",
+    });
+  }
+  axes.forEach(({ key }, i) => {
+    if (axes.findIndex((axis) => axis.key === key) !== i) {
+      throw new UsageError(`${key} is given twice`, { hint: "give all its values at once: key=v1,v2,v3" });
+    }
+    if (key === "training.steps") {
+      throw new UsageError("training.steps cannot change within a sweep: the budget is the same for all", {
+        hint: "give it once, with --steps",
+      });
+    }
+    if (key === "training.seed") {
+      throw new UsageError("training.seed: seeds have an option of their own", { hint: "--seeds 1,2,3" });
+    }
+  });
+}
+
+/** `system.reads` is `reads`, unless two settings of the sweep end alike. */
+function shortKeys(keys: readonly string[]): (key: string) => string {
+  const last = (key: string): string => key.slice(key.lastIndexOf(".") + 1);
+  return (key) => (keys.filter((other) => last(other) === last(key)).length > 1 ? key : last(key));
+}
+
+/** A value as part of a folder's name, on every system. */
+function fileName(value: string): string {
+  return value.replace(/^(["'])(.*)\1$/, "$2").replace(/[^\w.+,-]/g, "_");
+}
+
+function refuseTwins(members: readonly SweepMember[]): void {
+  members.forEach((member, i) => {
+    for (const before of members.slice(0, i)) {
+      if (isDeepStrictEqual(before.settings, member.settings)) {
+        throw new UsageError(`${member.name} and ${before.name} have the same settings`, {
+          hint: "leave one of them out",
+        });
+      }
+      // Some file systems do not tell large letters from small ones.
+      if (before.name.toLowerCase() === member.name.toLowerCase()) {
+        throw new UsageError(`two members would be named ${member.name}`, {
+          hint: "change one of the values, or make two sweeps of them",
+        });
+      }
+    }
+  });
+}
+
+function weightsIn(settings: AnySettings): number {
+  if (isMetarl(settings)) return countWeights(buildAgent(settings.system));
+  parseTasks(settings.task.tasks, "task.tasks");
+  return countWeights(buildSystem(settings.system));
+}
+
+function isMetarl(settings: AnySettings): settings is MetarlSettings {
+  return settings.task.name === "metarl";
+}
+
+/** How each member stands. A folder that holds anything but the member itself is refused. */
+export async function sweepStates(members: readonly SweepMember[]): Promise<MemberState[]> {
+  const states: MemberState[] = [];
+  for (const member of members) {
+    const record = await recordOf(member.folder);
+    if (record) refuseForeign(member, record);
+    states.push(record ? effectiveState(record) : "waiting");
+  }
+  return states;
+}
+
+/** The record of a run folder; undefined where there is nothing yet, or what a crash before `run.json` leaves. */
+async function recordOf(folder: string): Promise<RunRecord | undefined> {
+  const names = await readdir(folder).catch((error: unknown) => {
+    if (errorCode(error) === "ENOENT") return [] as string[];
+    if (errorCode(error) !== "ENOTDIR") throw error;
+    throw new UsageError(`${resolve(folder)}: exists and is not a folder`, { hint: "choose another --out" });
+  });
+  if (names.includes(runFile)) return readRun(folder);
+  const others = names.filter((name) => name !== lockFile && !isTemporary(name));
+  if (others.length === 0) return undefined;
+  throw new UsageError(`${resolve(folder)}: the folder is not empty, and no run`, {
+    found: others.slice(0, 5),
+    hint: "choose another --out",
+  });
+}
+
+function refuseForeign({ folder, experiment, settings }: SweepMember, record: RunRecord): void {
+  const differences = settingsBetween(record.settings, settings);
+  if (record.experiment !== experiment) {
+    differences.unshift(`experiment: ${record.experiment} in the folder, ${experiment} wanted`);
+  }
+  if (record.summary.begun !== undefined) differences.push("it began with the weights of another run");
+  if (differences.length === 0) return;
+  throw new UsageError(`${resolve(folder)}: the run there is not this member of the sweep`, {
+    differs: differences.slice(0, 5).join("; "),
+    hint: "choose another --out, or give the line that began the sweep",
+  });
+}
+
+/** What differs between two trees of settings, a phrase each. */
+function settingsBetween(there: unknown, wanted: unknown, path = ""): string[] {
+  if (isGroup(there) && isGroup(wanted)) {
+    const keys = new Set([...Object.keys(there), ...Object.keys(wanted)]);
+    return [...keys].flatMap((key) =>
+      settingsBetween(there[key], wanted[key], path === "" ? key : `${path}.${key}`),
+    );
+  }
+  if (isDeepStrictEqual(there, wanted)) return [];
+  const show = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value));
+  return [`${path}: ${show(there)} in the folder, ${show(wanted)} wanted`];
+}
+
+function isGroup(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** How a sweep ended: all members have come to an end, or it was stopped. */
+export interface SweepEnd {
+  readonly reason: "finished" | "interrupted";
+  /** One per member, in their order. */
+  readonly states: readonly MemberState[];
+}
+
+/**
+ * Trains the members one after another. Those that are finished, or have diverged, are left as they are; one that was
+ * stopped goes on from its checkpoint. A member that diverges does not end the sweep.
+ */
+export async function runSweep(members: readonly SweepMember[], context: SweepContext): Promise<SweepEnd> {
+  const states = await sweepStates(members);
+  const busy = members.find((_, i) => states[i] === "running");
+  if (busy) {
+    throw new UsageError(`${resolve(busy.folder)}: another process trains this member`, {
+      hint: "let it end, or stop it, and start the sweep again",
+    });
+  }
+  for (const [i, member] of members.entries()) {
+    if (context.signal.aborted) return { reason: "interrupted", states };
+    context.watch?.onMember?.(member, states[i]!);
+    if (states[i] === "finished" || states[i] === "diverged") continue;
+    const { state, note } = await trainMember(member, states[i] === "waiting", context);
+    states[i] = state;
+    context.watch?.onEnd?.(member, state, note);
+    if (state === "interrupted") return { reason: "interrupted", states };
+  }
+  return { reason: "finished", states };
+}
+
+/** Trains a member to its end. Its record decides how that was: only a failure is thrown on. */
+async function trainMember(member: SweepMember, isNew: boolean, context: SweepContext): Promise<RunRecord> {
+  const { folder, experiment, settings } = member;
+  const planOf = <S>(own: S): RunPlanFor<S> =>
+    isNew ? { kind: "new", experiment, settings: own, folder } : { kind: "resume", folder };
+  const { watch, ...shared } = context;
+  try {
+    if (isMetarl(settings)) {
+      await trainMetarl(planOf<MetarlSettings>(settings), {
+        ...shared,
+        watch: {
+          onEpisode: (episode, value, speed) =>
+            watch?.onStep?.(member, episode + 1, { name: "reward", value }, speed),
+          onTest: (step, { test }) => watch?.onScore?.(member, step, { reward: test }),
+        },
+      });
+    } else {
+      await trainCatbabi(planOf<Settings>(settings), {
+        ...shared,
+        watch: {
+          onStep: (step, { loss }, speed) =>
+            watch?.onStep?.(member, step + 1, { name: "loss", value: loss }, speed),
+          onValidation: (step, { values }) => watch?.onScore?.(member, step, values),
+        },
+      });
+    }
+  } catch (error) {
+    // A run that was killed after its last checkpoint is found complete, and closed, when it is taken up again.
+    const record = await recordOf(folder);
+    if (record?.state !== "diverged" && record?.state !== "finished") throw error;
+  }
+  return readRun(folder);
+}

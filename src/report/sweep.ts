@@ -1,0 +1,303 @@
+/** The result of a sweep: what each member reached at the same budget, read from the run folders. */
+import { basename, isAbsolute, join } from "node:path";
+import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
+import { type RunRecord, readRun } from "../store/run-record.ts";
+import type { FigureSpec } from "./figure.ts";
+import { type CurvePoint, collectResult, portableCommand } from "./result.ts";
+
+/** What members are compared by: measures of one split, each better when higher or when lower. */
+interface Comparison {
+  readonly split: string;
+  readonly measures: Readonly<Record<string, "higher" | "lower">>;
+  /** The measure of the figure. */
+  readonly main: string;
+  /** A share, shown in per cent. */
+  readonly percent: boolean;
+  readonly speed: string;
+  readonly title: string;
+  readonly x: string;
+  readonly y: string;
+}
+
+/** How members of each kind of task are compared. */
+export const comparisons = {
+  catbabi: {
+    split: "valid",
+    measures: { accuracy: "higher", loss: "lower" },
+    main: "accuracy",
+    percent: true,
+    speed: "tokensPerSecond",
+    title: "validation accuracy",
+    x: "update",
+    y: "answers right",
+  },
+  metarl: {
+    split: "test",
+    measures: { reward: "higher" },
+    main: "reward",
+    percent: false,
+    speed: "episodesPerSecond",
+    title: "reward on test graphs",
+    x: "episode",
+    y: "mean reward",
+  },
+} as const satisfies Record<string, Comparison>;
+
+/** A member as its sweep knows it. */
+export interface SweptMember {
+  readonly name: string;
+  readonly folder: string;
+  readonly changes: readonly { readonly key: string }[];
+  readonly settings: { readonly training: { readonly seed: number } };
+  readonly parameters: number;
+  readonly state: string;
+}
+
+/** What one member reached. */
+export interface MemberResult {
+  readonly name: string;
+  /** Settings that differ from the experiment's, with their values. */
+  readonly changes: Readonly<Record<string, unknown>>;
+  readonly seed: number;
+  readonly state: string;
+  readonly note: string | null;
+  /** What has to be said of its stories: generated, filled in, missing. */
+  readonly data: string | null;
+  /** Commits it was trained with: one, unless it was resumed with another. */
+  readonly commits: readonly (string | null)[];
+  readonly steps: number;
+  readonly hours: number;
+  readonly parameters: number;
+  /** By measure: the best value and the step it was reached at. */
+  readonly best: Readonly<Record<string, { readonly value: number; readonly step: number }>>;
+  /** The measures at the last step they were taken at. */
+  readonly last: CurvePoint | null;
+  /** Median over the lines of the log. */
+  readonly speed: Readonly<Record<string, number | null>>;
+  readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
+  /** Where it was trained, if not where the first one was. */
+  readonly machine?: RunRecord["environment"];
+}
+
+/** Mean and spread over the seeds of the same changes. */
+export interface SeedsResult {
+  readonly name: string;
+  readonly seeds: readonly number[];
+  /** By measure, of the best values. */
+  readonly best: Readonly<Record<string, Spread>>;
+  /** By measure, of the last values. */
+  readonly last: Readonly<Record<string, Spread>>;
+}
+
+/** A mean, and the standard deviation of a sample. */
+export interface Spread {
+  readonly mean: number;
+  readonly deviation: number;
+}
+
+/** The document of a sweep. */
+export interface SweepResult {
+  readonly experiment: string;
+  readonly shows: string;
+  readonly kind: keyof typeof comparisons;
+  readonly command: string;
+  readonly date: string;
+  readonly commit: string | null;
+  readonly packageVersion: string;
+  readonly machine: RunRecord["environment"] | null;
+  /** `finished` when every member has come to an end. */
+  readonly state: string;
+  /** Updates each member makes. */
+  readonly steps: number;
+  /** Of all members together. */
+  readonly hours: number;
+  /** The experiment's settings before the changes. */
+  readonly settings: unknown;
+  /** The published numbers, as the experiment has them. */
+  readonly paper: object | null;
+  readonly members: readonly MemberResult[];
+  /** Only where changes were trained with several seeds. */
+  readonly seeds: readonly SeedsResult[];
+}
+
+/** What the folders do not say of a sweep. */
+export interface SweepAbout {
+  readonly experiment: string;
+  readonly shows: string;
+  readonly kind: keyof typeof comparisons;
+  readonly command: readonly string[];
+  readonly commit: string | null;
+  readonly packageVersion: string;
+  readonly state: string;
+  readonly settings: { readonly training: { readonly steps: number } };
+  readonly paper: object | undefined;
+}
+
+/** Collects a sweep's result from the folders of its members. */
+export async function collectSweep(members: readonly SweptMember[], about: SweepAbout): Promise<SweepResult> {
+  const { kind, settings } = about;
+  const found = [];
+  for (const member of members) found.push(await collectMember(member, comparisons[kind]));
+  const machine = found.find((member) => member.machine)?.machine ?? null;
+  const results = found.map(({ machine: own, ...rest }) =>
+    own && JSON.stringify(own) !== JSON.stringify(machine) ? { ...rest, machine: own } : rest,
+  );
+  return {
+    ...about,
+    command: portableCommand(about.command),
+    date: new Date().toISOString(),
+    machine,
+    steps: settings.training.steps,
+    hours: Number(results.reduce((total, { hours }) => total + hours, 0).toFixed(3)),
+    settings: withoutPlaces(settings),
+    paper: about.paper ?? null,
+    members: results,
+    seeds: overSeeds(results),
+  };
+}
+
+async function collectMember(
+  { name, folder, changes, settings, parameters, state }: SweptMember,
+  { split, measures, speed }: Comparison,
+): Promise<MemberResult> {
+  const known = {
+    name,
+    changes: withoutPlaces(Object.fromEntries(changes.map(({ key }) => [key, valueAt(settings, key)]))),
+    seed: settings.training.seed,
+    state,
+    parameters,
+  };
+  if (state === "waiting") {
+    const nothing = {
+      note: null,
+      data: null,
+      commits: [],
+      steps: 0,
+      hours: 0,
+      best: {},
+      last: null,
+      curves: {},
+    };
+    return { ...known, ...nothing, speed: { [speed]: null } };
+  }
+  const { note, resumed, gitCommit, summary } = await readRun(folder);
+  const { steps, hours, curves, machine } = await collectResult(folder, {
+    shows: "",
+    reportedBy: [],
+    paper: undefined,
+    points: 100,
+  });
+  const metrics = await readMetrics(join(folder, metricsFile));
+  const scored = metrics.filter((record) => record.split === split);
+  const last = scored.at(-1);
+  const names = Object.keys(measures);
+  return {
+    ...known,
+    note,
+    data: typeof summary.data === "string" ? summary.data : null,
+    commits: [...new Set([gitCommit, ...resumed.map((entry) => entry.gitCommit)])],
+    steps,
+    hours,
+    best: Object.fromEntries(
+      Object.entries(measures).flatMap(([measure, better]) => bestOf(scored, measure, better)),
+    ),
+    last: last
+      ? { step: last.step, values: picked(last.values, (measure) => names.includes(measure)) }
+      : null,
+    speed: { [speed]: medianOf(metrics.flatMap(({ times }) => times?.[speed] ?? [])) },
+    curves: Object.fromEntries(
+      Object.entries(curves).map(([part, points]) => [
+        part,
+        // Twenty tasks by a hundred points by every member is more than a result has to carry.
+        points.map(({ step, values }) => ({ step, values: picked(values, (key) => !/^task\d+$/.test(key)) })),
+      ]),
+    ),
+    machine,
+  };
+}
+
+function valueAt(settings: unknown, key: string): unknown {
+  return key
+    .split(".")
+    .reduce<unknown>((at, part) => (at as Record<string, unknown> | undefined)?.[part], settings);
+}
+
+function picked(
+  values: Readonly<Record<string, number>>,
+  wanted: (name: string) => boolean,
+): Record<string, number> {
+  return Object.fromEntries(Object.entries(values).filter(([name]) => wanted(name)));
+}
+
+function bestOf(records: readonly MetricRecord[], measure: string, better: "higher" | "lower") {
+  const sign = better === "higher" ? 1 : -1;
+  let best: { value: number; step: number } | undefined;
+  for (const { step, values } of records) {
+    const value = values[measure];
+    if (value === undefined || !Number.isFinite(value)) continue;
+    if (!best || sign * value > sign * best.value) best = { value, step };
+  }
+  return best ? [[measure, best] as const] : [];
+}
+
+/** The middle of the speeds; lines without one (right after a pause) do not count. */
+function medianOf(speeds: readonly number[]): number | null {
+  const sorted = speeds.filter((speed) => speed > 0).sort((a, b) => a - b);
+  if (sorted.length === 0) return null;
+  const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
+  return Number(middle.toPrecision(4));
+}
+
+/** Settings as anybody may see them: of an absolute path only the last part stays. */
+function withoutPlaces<T>(settings: T): T {
+  const text = JSON.stringify(settings, (_key, value: unknown) =>
+    typeof value === "string" && isAbsolute(value) ? basename(value) : value,
+  );
+  return JSON.parse(text) as T;
+}
+
+/** Mean and spread of the finished members that differ in the seed alone. */
+function overSeeds(members: readonly MemberResult[]): SeedsResult[] {
+  const groups = new Map<string, MemberResult[]>();
+  for (const member of members) {
+    if (member.state !== "finished") continue;
+    const key = JSON.stringify(member.changes);
+    groups.set(key, [...(groups.get(key) ?? []), member]);
+  }
+  return [...groups.values()]
+    .filter((group) => group.length > 1)
+    .map((group) => {
+      const measures = Object.keys(group[0]!.best);
+      const spreads = (read: (member: MemberResult, measure: string) => number) =>
+        Object.fromEntries(
+          measures.map((measure) => [measure, spreadOf(group.map((member) => read(member, measure)))]),
+        );
+      return {
+        name: group[0]!.name.replace(/-seed\d+$/, ""),
+        seeds: group.map(({ seed }) => seed),
+        best: spreads(({ best }, measure) => best[measure]!.value),
+        last: spreads(({ last }, measure) => last!.values[measure]!),
+      };
+    });
+}
+
+function spreadOf(values: readonly number[]): Spread {
+  const mean = values.reduce((total, value) => total + value, 0) / values.length;
+  const squares = values.reduce((total, value) => total + (value - mean) ** 2, 0);
+  return { mean, deviation: Math.sqrt(squares / (values.length - 1)) };
+}
+
+/** The figure of a sweep: one line per member. */
+export function sweepFigure({ kind, shows, members }: SweepResult): FigureSpec {
+  const { split, main, percent, title, x, y } = comparisons[kind];
+  return {
+    title: `${shows}: ${title}`,
+    x,
+    y,
+    percent,
+    lines: members.map(({ name, state, curves }) => ({
+      name: state === "finished" ? name : `${name} (${state})`,
+      points: (curves[split] ?? []).map(({ step, values }) => ({ x: step, y: values[main] ?? 0 })),
+    })),
+  };
+}
