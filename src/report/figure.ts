@@ -33,7 +33,6 @@ export interface FigureSpec {
   readonly range?: readonly [number, number];
 }
 
-const colors = ["#0b6e4f", "#c8553d", "#2f4b7c", "#8d6a9f", "#7a7a7a"];
 const dashes = { solid: [1, 0], dashed: [4, 3], circles: [1, 3], squares: [1, 3] } as const;
 const symbols = { solid: "stroke", dashed: "stroke", circles: "circle", squares: "square" } as const;
 
@@ -51,7 +50,7 @@ const colors = [
   "#d16ba5",
   "#1f1f1f",
   "#43c59e",
-] as const;
+];
 
 /** The figure as SVG text. */
 export async function drawFigure(figure: FigureSpec): Promise<string> {
