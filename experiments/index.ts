@@ -4,6 +4,7 @@ import type { Experiment } from "../src/experiment/settings.ts";
 import catbabiLmFwm from "./catbabi-lm-fwm.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
+import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import catbabiQaLstm from "./catbabi-qa-lstm.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
@@ -16,6 +17,7 @@ import metarlLstm4096 from "./metarl-lstm-4096.ts";
 export const experiments = {
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
+  "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-qa-lstm": catbabiQaLstm,
 } as const satisfies Record<string, Experiment>;

@@ -45,6 +45,10 @@ export const trainCommand = command({
       trial: "fwm train metarl-fwm --smoke --steps 4 --out $EMPTY/agent",
     },
     {
+      line: "fwm train catbabi-qa-fwm-mixed --init runs/catbabi-qa-fwm-decay-seed1",
+      trial: "fwm train catbabi-qa-fwm-mixed --smoke --steps 4 --init $RUN --out $EMPTY/tuned",
+    },
+    {
       line: "fwm train --resume runs/catbabi-qa-fwm-seed1",
       trial: "fwm train --resume $RUN --steps 6",
     },
@@ -62,6 +66,7 @@ export const trainCommand = command({
       placeholder: "run",
       help: "go on with a run; its settings win over the options, except --steps",
     }),
+    init: folder({ placeholder: "model", help: "begin with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to go on from" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
     device: oneOf(["cpu", "cuda"], { default: "cpu", help: "where to run; never falls back silently" }),
@@ -93,9 +98,18 @@ export const trainCommand = command({
       options.out ?? `runs/${args.experiment}${options.smoke ? "-smoke" : ""}-seed${settings.training.seed}`;
     const target = typeof options.resume === "string" ? options.resume : named;
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
+    if (options.resume !== undefined && options.init) {
+      throw new UsageError("--init is for a new run; --resume goes on with the run's own weights");
+    }
     const planOf = <S>(own: S): RunPlanFor<S> =>
       options.resume === undefined
-        ? { kind: "new", experiment: args.experiment, settings: own, folder: target }
+        ? {
+            kind: "new",
+            experiment: args.experiment,
+            settings: own,
+            folder: target,
+            ...(options.init ? { init: options.init } : {}),
+          }
         : {
             kind: "resume",
             folder: target,
@@ -113,6 +127,7 @@ export const trainCommand = command({
       onWarning: (text: string) => out.warn(text),
     };
     if ((options.resume === undefined ? settings.task.name : await kindOfRun(target)) === "metarl") {
+      if (options.init) throw new UsageError("--init: agents begin with fresh weights");
       const { runMetarl } = await import("./trainMetarl.ts");
       await runMetarl(out, planOf(settings as MetarlSettings), context);
       return;

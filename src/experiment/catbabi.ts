@@ -1,13 +1,17 @@
 /** A catbAbI experiment put together: stories, system, trainer, loop and run folder. */
+import { basename, resolve } from "node:path";
 import { type Batch, type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
 import { PrefetchedBatches } from "../data/prefetch.ts";
 import { preparedSource } from "../data/streams.ts";
 import { catbabiVocabulary } from "../data/vocabulary.ts";
+import { UsageError } from "../errors.ts";
+import { sameShape, showType, stateAttrs } from "../graph/index.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
+import { loadModelFolder } from "../store/model-folder.ts";
 import type { Run } from "../store/run.ts";
-import type { TensorData } from "../store/safetensors.ts";
+import type { TensorData, Tensors } from "../store/safetensors.ts";
 import { freshProgress, type LoopEnd, type LoopProgress, type LoopWatch, train } from "../train/loop.ts";
 import { adam } from "../train/optimizers.ts";
 import { rateAt } from "../train/schedules.ts";
@@ -48,12 +52,14 @@ export async function trainCatbabi(
   // Everything the user may have got wrong is found before a run folder is made or touched.
   const settings = await settingsOf(plan, settingsSchema);
   const stories = await openStories(settings.task, context.env);
+  const begun = plan.kind === "new" && plan.init ? await weightsOf(plan.init, settings) : undefined;
   const { run, checkpoint } = await openRun(plan, settings, context);
   let outcome: "finished" | "interrupted" | "diverged" | "failed" = "failed";
   let note: string | undefined;
   let session: TrainingSession | undefined;
   try {
     session = await TrainingSession.open(settings, stories, context, run, checkpoint);
+    if (begun) await session.begin(begun);
     const { training } = settings;
     const end = await train(
       session,
@@ -122,6 +128,14 @@ class TrainingSession {
     return session;
   }
 
+  /** Begins with given weights. They are saved at once: a run killed early must not go on from random ones. */
+  async begin({ model, path, remark }: Begun): Promise<void> {
+    const values = Object.entries(model).map(([name, tensor]) => [name, asHost(tensor)] as const);
+    this.trainer.adopt(new Map(values), path);
+    await this.run.update({ summary: { ...this.run.record.summary, begun: remark } });
+    await this.save(0, { best: false, progress: this.progress });
+  }
+
   /** Takes over the tensors of a checkpoint. */
   private adopt(checkpoint: LoadedCheckpoint): void {
     const values = new Map<string, HostTensor>();
@@ -185,10 +199,11 @@ class TrainingSession {
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
     const { bestLoss, bestStep } = progress;
-    const { bestAccuracy = null } = this.run.record.summary;
+    const { bestAccuracy = null, begun } = this.run.record.summary;
     await this.run.update({
       step,
       summary: {
+        ...(begun === undefined ? {} : { begun }),
         bestLoss,
         bestStep,
         bestAccuracy: best ? this.accuracy : bestAccuracy,
@@ -203,6 +218,33 @@ class TrainingSession {
     await this.trainer.release();
     await this.evaluator.release();
   }
+}
+
+/** Weights a run begins with, and where they are from. */
+interface Begun {
+  readonly model: Tensors;
+  readonly path: string;
+  readonly remark: string;
+}
+
+/** The weights of a run, checkpoint or model folder, if they fit the system of the settings. */
+async function weightsOf(folder: string, { system }: Settings): Promise<Begun> {
+  const { model, path, step } = await loadModelFolder(folder);
+  const wanted = new Map(
+    buildSystem(system).parameters.map((parameter) => [stateAttrs(parameter)!.name, parameter]),
+  );
+  for (const name of new Set([...wanted.keys(), ...Object.keys(model)])) {
+    const [here, there] = [wanted.get(name), model[name]];
+    if (here && there && sameShape(here.shape, there.shape)) continue;
+    throw new UsageError(`${folder}: its weights do not fit the experiment's system`, {
+      tensor: name,
+      expected: here ? showType(here) : "none",
+      found: there ? `${there.dtype} [${there.shape.join(", ")}]` : "none",
+      hint: "begin with a model of the same sizes; --print-config shows the experiment's",
+    });
+  }
+  const remark = `${basename(resolve(folder))}${step === undefined ? "" : ` after ${step} steps`}`;
+  return { model, path, remark };
 }
 
 /** Where batches come from: this thread, or a worker. */

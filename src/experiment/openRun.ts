@@ -25,6 +25,8 @@ export type RunPlanFor<S> =
       readonly experiment: string;
       readonly settings: S;
       readonly folder: string;
+      /** A run, checkpoint or model folder whose weights to begin with. */
+      readonly init?: string;
     }
   | { readonly kind: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
 
@@ -82,6 +84,7 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
       hint: "give more with --steps",
     });
   }
+  if (plan.steps !== undefined) await run.update({ settings });
   return { run, checkpoint };
 }
 

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { keyOf, uniform } from "../../src/graph/random.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
+import { readRun } from "../../src/store/run-record.ts";
 import { run } from "./support.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -149,6 +150,14 @@ describe("what a person may get wrong", () => {
       3,
     ],
     ["--from without --resume", [...base, "--from", "checkpoint-1"], "--resume", 2],
+    ["--init with --resume", ["train", "--resume", scratch, "--init", scratch], "--init", 2],
+    ["weights that are not there", [...base, "--init", join(scratch, "nowhere")], "nowhere", 3],
+    [
+      "weights for an agent",
+      ["train", "metarl-fwm", "--smoke", "--steps", "4", "--init", scratch],
+      "agents begin with fresh weights",
+      2,
+    ],
   ];
   test.each(misuse)("%s", async (_, argv, named, exit) => {
     const folder = join(scratch, "never");
@@ -221,6 +230,45 @@ describe("what a person may get wrong", () => {
     expect(code).toBe(3);
     expect(stderr).toMatch(/tensor \S+ has another shape/);
   });
+});
+
+describe("--init", () => {
+  const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1", "--set", "training.averaging=0.9"];
+  const [first, second] = [join(scratch, "first"), join(scratch, "second")];
+
+  test("begins with another run's weights, with a fresh optimizer, and saves them before the first step", async () => {
+    expect((await run([...base, "--steps", "6", "--out", first])).code).toBe(0);
+    const { code } = await run([
+      ...[...base, "--init", first, "--steps", "1", "--seed", "2", "--out", second],
+      ...["--set", "training.saveEvery=1"],
+    ]);
+    expect(code).toBe(0);
+    const [from, begun] = await Promise.all([
+      loadCheckpoint(first, { which: "checkpoint-6" }),
+      loadCheckpoint(second, { which: "checkpoint-0" }),
+    ]);
+    expect(begun.model).toEqual(from.model);
+    expect(Object.keys(begun.optimizer).filter((name) => !name.startsWith("raw."))).toEqual([]);
+    expect((await readRun(second)).summary.begun).toBe("first after 6 steps");
+  });
+
+  test("weights of other sizes do not fit, and nothing is written", async () => {
+    const folder = join(scratch, "unfit");
+    const { code, stderr } = await run([
+      ...[...base, "--init", first, "--out", folder, "--set", "system.reads=2"],
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/do not fit.*\n.*fwm\.read/);
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+test("more steps given on resuming become the run's own", async () => {
+  const folder = join(scratch, "longer");
+  const train = ["train", "catbabi-qa-fwm", "--smoke", "--steps", "2", "--out", folder];
+  expect((await run(train)).code).toBe(0);
+  expect((await run(["train", "--resume", folder, "--steps", "3"])).code).toBe(0);
+  expect((await readRun(folder)).settings.training).toMatchObject({ steps: 3 });
 });
 
 test("--print-config shows where each value came from, in the order flag, environment, file, preset", async () => {
