@@ -1,4 +1,5 @@
 /** Timing: cases run in turn, several times, and the median of each is kept, so that a noisy machine is fair. */
+import { median } from "../src/experiment/median.ts";
 
 /** Milliseconds of one case. */
 export interface Timing {
@@ -29,10 +30,7 @@ export async function elapsed(run: () => Promise<unknown>): Promise<number> {
 
 /** Median and least of some times. */
 export function summary(times: readonly number[]): Timing {
-  const sorted = [...times].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  const median = sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
-  return { median, least: sorted[0]! };
+  return { median: median(times), least: Math.min(...times) };
 }
 
 /** Values in ±scale/2 that do not depend on the time of day. */

@@ -1,6 +1,6 @@
 /**
- * The library: `import { loadModel } from "fwm"`. Models that answer, the memory alone, training, data and run
- * folders; the engine below (graphs, gradients, runtimes) is `fwm/engine`. docs/library.md shows each part at
+ * The library: `import { loadModel } from "fwm"`. Models that answer, agents that play, the memory alone, training, data
+ * and run folders; the engine below (graphs, gradients, runtimes) is `fwm/engine`. docs/library.md shows each part at
  * work. This is the library for Node; `inference/index.ts` is the part that a browser can import.
  */
 
@@ -22,6 +22,21 @@ export {
   epochBatches,
   StreamBatcher,
 } from "./data/batches.ts";
+// Meta-reinforcement learning: random graphs, the rules they are played by, and the two players that frame an agent
+export {
+  GraphEnvironment,
+  type GraphEnvironmentOptions,
+  type GraphRules,
+  type GraphSets,
+  type Graphs,
+  graphRules,
+  observationSize,
+  type Player,
+  playEpisode,
+  randomPlayer,
+  sampleGraphSets,
+  shortestPathPlayer,
+} from "./data/graphs.ts";
 export { type PrepareOptions, prepareCatbabi } from "./data/sources/prepare.ts";
 export { type Catbabi, loadPrepared } from "./data/sources/prepared.ts";
 export {
@@ -38,6 +53,28 @@ export { catbabiVocabulary, Vocabulary } from "./data/vocabulary.ts";
 export { DataError, exitCode, FwmError, ShapeError, UsageError } from "./errors.ts";
 // Training: an experiment is settings; a run folder is what it leaves
 export { type RunContext, type RunPlan, trainCatbabi } from "./experiment/catbabi.ts";
+// Agents: trained, evaluated with fixed weights, and watched step by step
+export { type MetarlContext, trainMetarl } from "./experiment/metarl.ts";
+export {
+  type AgentEvaluation,
+  type AgentSplit,
+  type EvaluateAgentOptions,
+  evaluateAgent,
+  frameReward,
+  type MeanReward,
+  type PlayOptions,
+} from "./experiment/metarlEvaluate.ts";
+export {
+  type AgentSettings,
+  fwmAgentSettings,
+  type MetarlExperiment,
+  type MetarlSettings,
+  metarlExperiment,
+  metarlSchema,
+  releasedMetarlTraining,
+  releasedTask as releasedMetarlTask,
+} from "./experiment/metarlSettings.ts";
+export { type Rollout, type RolloutOptions, type RolloutStep, rollOut } from "./experiment/rollout.ts";
 export {
   catbabiTask,
   type Experiment,
@@ -70,5 +107,6 @@ export {
 } from "./store/model-folder.ts";
 export { listRuns, type RunListing, type RunRecord, type RunState, readRun } from "./store/run-record.ts";
 export { decodeSafetensors, encodeSafetensors, type TensorData, type Tensors } from "./store/safetensors.ts";
+export type { A2cEnd, A2cWatch } from "./train/a2c.ts";
 export { DivergedError, type LoopEnd, type LoopWatch } from "./train/loop.ts";
 export type { Score, Tally } from "./train/score.ts";

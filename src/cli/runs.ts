@@ -21,6 +21,9 @@ interface RunLine {
   readonly bestStep: number | null;
   readonly bestLoss: number | null;
   readonly bestAccuracy: number | null;
+  /** Of an agent: mean total reward of the test episode after its best checkpoint, and of the last one. */
+  readonly testReward: number | null;
+  readonly lastReward: number | null;
   readonly created: string;
   readonly updated: string;
   readonly note: string | null;
@@ -31,13 +34,16 @@ const orders = {
   name: (a: RunLine, b: RunLine) => a.name.localeCompare(b.name, "en", { numeric: true }),
   loss: (a: RunLine, b: RunLine) => (a.bestLoss ?? Infinity) - (b.bestLoss ?? Infinity),
   accuracy: (a: RunLine, b: RunLine) => (b.bestAccuracy ?? -1) - (a.bestAccuracy ?? -1),
+  reward: (a: RunLine, b: RunLine) => (b.testReward ?? -Infinity) - (a.testReward ?? -Infinity) || 0,
 } as const;
 
 /** The `runs` command. */
 export const runsCommand = command({
   name: "runs",
   summary: "List the runs in a folder.",
-  details: "Best is the validation loss that decides which checkpoint is the best, and the accuracy there.",
+  details:
+    "Best is the validation loss that decides which checkpoint is the best, and the accuracy there. Of agents the " +
+    "reward of the test episode at the best checkpoint is shown, and of the last test episode.",
   examples: [
     { line: "fwm runs", trial: "fwm runs $EMPTY" },
     { line: "fwm runs runs --sort accuracy --json", trial: "fwm runs $EMPTY --sort accuracy --json" },
@@ -46,7 +52,7 @@ export const runsCommand = command({
   options: {
     sort: oneOf(Object.keys(orders) as (keyof typeof orders)[], {
       default: "created",
-      help: "newest, name, lowest loss or highest accuracy first",
+      help: "newest, name, lowest loss, highest accuracy or highest test reward first",
     }),
   },
   run: async ({ args, options, out }) => {
@@ -69,9 +75,15 @@ export const runsCommand = command({
 });
 
 async function describe({ name, path, record, state }: RunListing): Promise<RunLine> {
-  const { experiment, seed, step, created, updated, note, summary } = record;
+  const { experiment, seed, step, created, updated, note, summary, settings } = record;
   const numeric = (value: unknown) => (typeof value === "number" ? value : null);
   const bestStep = numeric(summary.bestStep);
+  const agent = (settings.task as { name?: unknown } | undefined)?.name === "metarl";
+  const bestAccuracy = numeric(summary.bestAccuracy);
+  const metrics =
+    agent || bestAccuracy === null ? await readFile(join(path, metricsFile), "utf8").catch(() => "") : "";
+  const best = (split: string, value: string) =>
+    bestStep === null ? null : valueIn(metrics, `{"step":${bestStep},"split":"${split}"`, value);
   return {
     name,
     path,
@@ -79,44 +91,57 @@ async function describe({ name, path, record, state }: RunListing): Promise<RunL
     seed,
     state,
     step,
-    steps: numeric((record.settings.training as { steps?: unknown } | undefined)?.steps),
+    steps: numeric((settings.training as { steps?: unknown } | undefined)?.steps),
     bestStep,
     bestLoss: numeric(summary.bestLoss),
-    bestAccuracy:
-      numeric(summary.bestAccuracy) ?? (bestStep === null ? null : await accuracyAt(path, bestStep)),
+    bestAccuracy: bestAccuracy ?? best("valid", "accuracy"),
+    testReward: agent ? best("test", "reward") : null,
+    lastReward: agent ? valueIn(metrics, '"split":"test"', "reward") : null,
     created,
     updated,
     note,
   };
 }
 
-/** The validation accuracy at a step. One line is sought, the others are not parsed: a list has to be quick. */
-async function accuracyAt(run: string, step: number): Promise<number | null> {
-  const text = await readFile(join(run, metricsFile), "utf8").catch(() => "");
-  const start = text.lastIndexOf(`{"step":${step},"split":"valid"`);
-  if (start < 0) return null;
+/** A value of the last line that has `mark`. The other lines are not parsed: a list has to be quick. */
+function valueIn(metrics: string, mark: string, name: string): number | null {
+  const at = metrics.lastIndexOf(mark);
+  if (at < 0) return null;
+  const end = metrics.indexOf("\n", at);
+  const line = metrics.slice(metrics.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end);
   try {
-    const end = text.indexOf("\n", start);
-    const { values } = JSON.parse(text.slice(start, end < 0 ? undefined : end)) as {
-      values: { accuracy?: unknown };
-    };
-    return typeof values.accuracy === "number" ? values.accuracy : null;
+    const { values } = JSON.parse(line) as { values: Readonly<Record<string, unknown>> };
+    return typeof values[name] === "number" ? values[name] : null;
   } catch {
     return null;
   }
 }
 
+/** The columns between step and age: those that some run has something in. */
+const measures: readonly {
+  readonly head: string;
+  readonly of: (line: RunLine) => string | undefined;
+}[] = [
+  { head: "best loss", of: ({ bestLoss }) => bestLoss?.toFixed(4) },
+  {
+    head: "accuracy",
+    of: ({ bestAccuracy }) => (bestAccuracy === null ? undefined : `${(100 * bestAccuracy).toFixed(2)}%`),
+  },
+  { head: "test reward", of: ({ testReward }) => testReward?.toFixed(2) },
+  { head: "at step", of: ({ bestStep }) => (bestStep === null ? undefined : thousands(bestStep)) },
+  { head: "last reward", of: ({ lastReward }) => lastReward?.toFixed(2) },
+];
+
 function show(lines: readonly RunLine[]): string {
+  const shown = measures.filter(({ of }) => lines.some((line) => of(line) !== undefined));
   return table([
-    ["run", "experiment", "state", "step", "best loss", "accuracy", "at step", "last change"],
+    ["run", "experiment", "state", "step", ...shown.map(({ head }) => head), "last change"],
     ...lines.map((line) => [
       line.name,
       line.experiment,
       line.state,
       line.steps === null ? thousands(line.step) : `${thousands(line.step)}/${thousands(line.steps)}`,
-      line.bestLoss?.toFixed(4) ?? "-",
-      line.bestAccuracy === null ? "-" : `${(100 * line.bestAccuracy).toFixed(2)}%`,
-      line.bestStep === null ? "-" : thousands(line.bestStep),
+      ...shown.map(({ of }) => of(line) ?? "-"),
       age(Date.now() - Date.parse(line.updated)),
     ]),
   ]);

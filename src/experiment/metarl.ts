@@ -179,8 +179,11 @@ async function restore(
   return (checkpoint.state as { progress: A2cProgress }).progress;
 }
 
+/** What `config.json` of an agent has as its format. */
+export const agentFormat = "fwm-agent";
+
 const agentConfigSchema = z.strictObject({
-  format: z.literal("fwm-agent"),
+  format: z.literal(agentFormat),
   version: z.literal(1),
   /** Name of the experiment it was trained by. */
   experiment: z.string(),
@@ -195,15 +198,22 @@ const agentConfigSchema = z.strictObject({
 export type AgentConfig = z.infer<typeof agentConfigSchema>;
 
 function agentConfig({ task, system, training }: MetarlSettings, experiment: string): AgentConfig {
-  return { format: "fwm-agent", version: 1, experiment, task, graphs: training.batch, system };
+  return { format: agentFormat, version: 1, experiment, task, graphs: training.batch, system };
 }
 
 /** Checks the content of an agent's `config.json`. */
 export function parseAgentConfig(value: unknown, file: string): AgentConfig {
   const parsed = agentConfigSchema.safeParse(value);
   if (parsed.success) return parsed.data;
+  const { format } = (value ?? {}) as { format?: unknown };
+  if (format !== agentFormat) {
+    throw new DataError(`${file}: not an agent`, {
+      format: JSON.stringify(format),
+      hint: "give a run or model folder of an experiment metarl-…",
+    });
+  }
   throw new DataError(`${file}: not an agent this version understands`, {
     reason: z.prettifyError(parsed.error),
-    hint: "give a run or model folder of an experiment metarl-…",
+    hint: "use the version of fwm that trained it",
   });
 }

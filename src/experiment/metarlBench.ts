@@ -1,5 +1,6 @@
 /** How fast a meta-reinforcement-learning experiment trains: episodes per second, acting and learning apart. */
 
+import { median } from "./median.ts";
 import { makeTrainer, makeWorlds } from "./metarl.ts";
 import type { MetarlExperiment } from "./metarlSettings.ts";
 import type { OpenContext } from "./openRun.ts";
@@ -47,10 +48,4 @@ export async function benchMetarl(options: MetarlBenchOptions): Promise<MetarlBe
   }
   const [actMs, learnMs] = [median(acting), median(learning)];
   return { episodesPerSecond: 1000 / (actMs + learnMs), actMs, learnMs, episodes: acting.length };
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }

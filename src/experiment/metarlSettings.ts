@@ -76,6 +76,28 @@ export type MetarlSettings = z.infer<typeof metarlSchema>;
 /** Settings of an agent. */
 export type AgentSettings = MetarlSettings["system"];
 
+/** What the authors' log of an agent says: mean total reward per episode. */
+export interface MetarlPaper {
+  /** Where the log ends, and the means of its last 20 lines. */
+  readonly episodes: number;
+  readonly trainReward: number;
+  readonly testReward: number;
+  /** Points of the log, each the mean of 11 neighbouring lines. */
+  readonly curve: readonly PublishedReward[];
+}
+
+/** One point of the authors' log. */
+export interface PublishedReward {
+  readonly episode: number;
+  readonly train: number;
+  readonly test: number;
+}
+
+/** A curve written as a table: a line is episode, train and test. */
+export function publishedCurve(...rows: readonly (readonly [number, number, number])[]): PublishedReward[] {
+  return rows.map(([episode, train, test]) => ({ episode, train, test }));
+}
+
 /** A meta-reinforcement-learning experiment as `experiments/` defines it. */
 export interface MetarlExperiment {
   /** What it shows, in a line. */
@@ -83,8 +105,8 @@ export interface MetarlExperiment {
   readonly settings: MetarlSettings;
   /** Small settings laid over the others by `--smoke`: a check, not a result. */
   readonly smoke: { readonly [Part in keyof MetarlSettings]?: Partial<MetarlSettings[Part]> };
-  /** The published number this stands beside. */
-  readonly paper?: { readonly [measure: string]: number };
+  /** The published numbers this stands beside. */
+  readonly paper?: MetarlPaper;
 }
 
 /** Declares a meta-reinforcement-learning experiment. */

@@ -9,13 +9,9 @@ import {
   shortestPathPlayer,
   states,
 } from "../data/graphs.ts";
-import { stateAttrs } from "../graph/index.ts";
-import { nodeRuntime } from "../runtime/node.ts";
-import { State } from "../runtime/state.ts";
-import { loadModelFolder } from "../store/model-folder.ts";
-import { expectTensors } from "../store/safetensors.ts";
-import { Actor, sampleActions } from "../train/actor.ts";
-import { buildAgent, type GraphWorld, makeWorld, parseAgentConfig } from "./metarl.ts";
+import { type Actor, sampleActions } from "../train/actor.ts";
+import { type GraphWorld, makeWorld } from "./metarl.ts";
+import { loadAgent } from "./metarlSaved.ts";
 
 /** One step of an episode. */
 export interface RolloutStep {
@@ -56,18 +52,9 @@ export async function rollOut(
   path: string,
   { seed, episodes }: RolloutOptions,
 ): Promise<{ model: string; experiment: string; step: number | null; episodes: Rollout[] }> {
-  const folder = await loadModelFolder(path);
-  const { task, graphs, system, experiment } = parseAgentConfig(folder.config, `${folder.path}/config.json`);
-  const agent = buildAgent(system);
-  const wanted = agent.parameters.map((tensor) => {
-    const { name, shape } = stateAttrs(tensor)!;
-    return [name, { dtype: "f32" as const, shape }] as const;
-  });
-  expectTensors(folder.model, Object.fromEntries(wanted), { file: `${folder.path}/model.safetensors` });
-  const state = new State();
-  const sizes = { agents: 1, steps: task.length, observation: observationSize };
-  const actor = new Actor(agent, sizes, state, { runtime: nodeRuntime, threads: 1 });
-  for (const [name] of wanted) state.set(name, folder.model[name]!.data as Float32Array);
+  const { folder, config, actor: makeActor } = await loadAgent(path);
+  const { task, graphs, experiment } = config;
+  const actor = makeActor(1, 1);
   const { train } = sampleGraphSets(task.graphSeed, graphs, graphs);
   const fresh = sampleGraphs(seed, episodes, 0, train).graphs;
   const size = states * actionCount;

@@ -7,6 +7,7 @@ import { experiments } from "../../experiments/index.ts";
 import { epochBatches } from "../data/batches.ts";
 import { DataError, UsageError } from "../errors.ts";
 import { scoreStream } from "../experiment/catbabi.ts";
+import { isAgent } from "../experiment/metarlSaved.ts";
 import { type Experiment, type Settings, settingsSchema } from "../experiment/settings.ts";
 import { openStories } from "../experiment/stories.ts";
 import type { SequenceModel } from "../model/sequence.ts";
@@ -65,13 +66,24 @@ export interface Evaluation extends Score {
   readonly remarks: readonly string[];
 }
 
-/** Evaluates a run, checkpoint or model folder on a split. */
-export async function evaluateModel(path: string, options: EvaluateOptions): Promise<Evaluation> {
+/** Evaluates a run, checkpoint or model folder, or what was loaded from one, on a split. */
+export async function evaluateModel(
+  from: string | LoadedModel,
+  options: EvaluateOptions,
+): Promise<Evaluation> {
   const { split, batch = usualBatch[split], env = process.env, onWindow } = options;
-  const folder = await loadModelFolder(path, options.which ? { which: options.which } : {});
+  const folder =
+    typeof from === "string"
+      ? await loadModelFolder(from, options.which ? { which: options.which } : {})
+      : from;
+  if (isAgent(folder)) {
+    throw new DataError(`${folder.path}: an agent; it plays, and has no answers to score`, {
+      hint: "fwm eval, fwm report and fwm rollout are for agents too; in a program, evaluateAgent",
+    });
+  }
   const config = parseModelConfig(folder.config, `${folder.path}/config.json`);
   const { system, weights } = buildModel(config, folder.model, `${folder.path}/model.safetensors`);
-  const settings = await settingsOf(path, folder, config);
+  const settings = await settingsOf(folder, config);
   const state = options.state ?? (folder.kind === "model" ? "zero" : "train");
   const row = state === "train" ? await trainedState(folder, system) : new Map<string, Float32Array>();
 
@@ -115,8 +127,8 @@ export async function evaluateModel(path: string, options: EvaluateOptions): Pro
 }
 
 /** The settings a model was trained under: those of its run, or of the experiment its config names. */
-async function settingsOf(path: string, folder: LoadedModel, config: ModelConfig): Promise<Settings> {
-  const run = folder.kind === "run" ? path : dirname(folder.path);
+async function settingsOf(folder: LoadedModel, config: ModelConfig): Promise<Settings> {
+  const run = dirname(folder.path);
   const record = folder.kind === "model" ? undefined : await readRun(run).catch(() => undefined);
   if (record) {
     const parsed = settingsSchema.safeParse(record.settings);

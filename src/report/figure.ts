@@ -6,7 +6,7 @@ import { compile, type TopLevelSpec } from "vega-lite";
 export interface FigureLine {
   readonly name: string;
   readonly points: readonly { readonly x: number; readonly y: number }[];
-  /** A solid line unless told; circles and squares are single points, thinly joined. */
+  /** A solid line unless told; circles and squares are single points, not joined. */
   readonly look?: "solid" | "dashed" | "circles" | "squares";
   /** Which of the colours; lines that belong together share one. By default each has its own. */
   readonly color?: number;
@@ -31,9 +31,11 @@ export interface FigureSpec {
   readonly percent?: boolean;
   /** Lowest and highest value of the y axis; by default those of the lines and marks. */
   readonly range?: readonly [number, number];
+  /** Height of the axis in pixels. */
+  readonly height?: number;
 }
 
-const dashes = { solid: [1, 0], dashed: [4, 3], circles: [1, 3], squares: [1, 3] } as const;
+const dashes = { solid: [1, 0], dashed: [4, 3], circles: [1, 0], squares: [1, 0] } as const;
 const symbols = { solid: "stroke", dashed: "stroke", circles: "circle", squares: "square" } as const;
 
 /** Told apart side by side and on paper; beyond these they repeat. */
@@ -54,7 +56,7 @@ const colors = [
 
 /** The figure as SVG text. */
 export async function drawFigure(figure: FigureSpec): Promise<string> {
-  const { lines, marks = [], range } = figure;
+  const { lines, marks = [], range, height = 320 } = figure;
   const values = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })));
   const names = lines.map(({ name }) => name);
   const looks = lines.map(({ look = "solid" }) => look);
@@ -65,7 +67,8 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
     labelLimit: 400,
     direction: "vertical" as const,
     columns: names.length > 4 ? 2 : 1,
-    symbolSize: 90,
+    columnPadding: 30,
+    symbolSize: 140,
     symbolStrokeWidth: 2,
   };
   const byLine = <R>(range: readonly R[]) => ({
@@ -90,20 +93,24 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
   const spec: TopLevelSpec = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",
     width: 640,
-    height: 320,
+    height,
     background: "white",
     title: { text: figure.title, anchor: "start", fontSize: 14 },
     layer: [
       {
-        data: { values },
+        data: { values: values.filter(({ line }) => !dotted.has(line)) },
         mark: { type: "line", strokeWidth: 2 },
         encoding: { ...place, strokeDash: byLine(looks.map((look) => dashes[look])) },
       },
-      {
-        data: { values: values.filter(({ line }) => dotted.has(line)) },
-        mark: { type: "point", filled: true, size: 45, opacity: 1 },
-        encoding: { ...place, shape: byLine(looks.map((look) => symbols[look])) },
-      },
+      ...(dotted.size > 0
+        ? [
+            {
+              data: { values: values.filter(({ line }) => dotted.has(line)) },
+              mark: { type: "point" as const, filled: false, size: 40, opacity: 1, strokeWidth: 2 },
+              encoding: { ...place, shape: byLine(looks.map((look) => symbols[look])) },
+            },
+          ]
+        : []),
       ...marks.flatMap((mark) => [
         {
           data: { values: [mark] },

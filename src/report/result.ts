@@ -9,13 +9,22 @@ export interface CurvePoint {
   readonly values: Readonly<Record<string, number>>;
 }
 
-/** What is told of a run, whatever its task. */
-export interface RunResult {
+/** A time the run was taken up again: after which update, and how. */
+export interface Resumption {
+  readonly step: number;
+  readonly command: string;
+  readonly commit: string | null;
+}
+
+/** What is told of a run, whatever its task; `Paper` are the published numbers beside it. */
+export interface RunResult<Paper = Readonly<Record<string, number>>> {
   readonly experiment: string;
   readonly shows: string;
   /** The command that trained it, and the one that wrote this file. */
   readonly command: string;
   readonly reportedBy: string;
+  /** Each time it was taken up again. */
+  readonly resumed: readonly Resumption[];
   readonly date: string;
   readonly commit: string | null;
   readonly packageVersion: string;
@@ -27,27 +36,33 @@ export interface RunResult {
   readonly steps: number;
   readonly hours: number;
   readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
-  readonly paper: Readonly<Record<string, number>> | null;
+  readonly paper: Paper | null;
 }
 
-/** A command line without the places of one machine: of an absolute path only the last part stays. */
+/** A command line without the places of one machine: of an absolute path, also behind "=", only the last part stays. */
 export function portableCommand(words: readonly string[]): string {
-  return words.map((word) => (isAbsolute(word) ? basename(word) : word)).join(" ");
+  const portable = (text: string): string => (isAbsolute(text) ? basename(text) : text);
+  return words
+    .map((word) => {
+      const [, before = "", after = word] = /^([\w.-]+=)(.*)$/s.exec(word) ?? [];
+      return before + portable(after);
+    })
+    .join(" ");
 }
 
 /** Records farther apart than this are two sittings; the gap is not training. */
 const longestGap = 15 * 60;
 
 /** Collects a run's result from its folder. */
-export async function collectResult(
+export async function collectResult<Paper = Readonly<Record<string, number>>>(
   folder: string,
   about: {
     shows: string;
     reportedBy: readonly string[];
-    paper: Readonly<Record<string, number>> | undefined;
+    paper: Paper | undefined;
     points?: number;
   },
-): Promise<RunResult> {
+): Promise<RunResult<Paper>> {
   const record = await readRun(folder);
   const metrics = await readMetrics(join(folder, metricsFile));
   const splits = [...new Set(metrics.map(({ split }) => split))];
@@ -56,6 +71,11 @@ export async function collectResult(
     shows: about.shows,
     command: portableCommand(record.command),
     reportedBy: portableCommand(about.reportedBy),
+    resumed: record.resumed.map(({ step, command, gitCommit }) => ({
+      step,
+      command: portableCommand(command),
+      commit: gitCommit,
+    })),
     date: new Date().toISOString(),
     commit: record.gitCommit,
     packageVersion: record.packageVersion,

@@ -1,12 +1,13 @@
 /** Plots, figures, cards and results: small inputs, exact outputs. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { expect, test } from "vitest";
+import { basename, join } from "node:path";
+import { describe, expect, test } from "vitest";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
 import { collectResult, portableCommand } from "../../src/report/result.ts";
+import { type RewardRun, readRewards, rewardFigure, smoothed } from "../../src/report/rewardFigure.ts";
 
 test("a plot has its points where they belong", () => {
   const plot = plotShares(
@@ -57,6 +58,121 @@ test("a figure is an SVG with its lines, title and mark", async () => {
 
 test("commands lose the places of one machine", () => {
   expect(portableCommand(["fwm", "train", "x", "--out", "/home/me/runs/x-1"])).toBe("fwm train x --out x-1");
+  expect(portableCommand(["fwm", "--set", "task.data=/home/me/data", "--out=/tmp/x", "a=b=/c", "k=v"])).toBe(
+    "fwm --set task.data=data --out=x a=b=/c k=v",
+  );
+});
+
+test("points get hollow marks, marks a name above or below", async () => {
+  const line = (name: string, look: "solid" | "dashed" | "circles" | "squares") => ({
+    name,
+    look,
+    color: 1,
+    points: [{ x: 1, y: 50 }],
+  });
+  const svg = await drawFigure({
+    title: "t",
+    x: "x",
+    y: "y",
+    range: [30, 70],
+    lines: [line("a", "solid"), line("b", "dashed"), line("c", "circles"), line("d", "squares")],
+    marks: [
+      { name: "over", y: 60 },
+      { name: "under", y: 40, label: "below" },
+    ],
+  });
+  expect(svg.match(/aria-roledescription="point"/g)).toHaveLength(2);
+  const heightOf = (name: string) =>
+    Number(new RegExp(`translate\\([\\d.]+,([\\d.]+)\\)"[^>]*>${name}<`).exec(svg)![1]);
+  // The axis has 320 pixels for 40: the line of 60 is 80 below the top, that of 40 at 240.
+  expect(heightOf("over")).toBeLessThan(80);
+  expect(heightOf("under")).toBeGreaterThan(240);
+});
+
+test("a smoothed curve is the mean of the neighbours there are", () => {
+  const points = [0, 3, 9, 0, 6].map((y, x) => ({ x, y }));
+  expect(smoothed(points, 3).map(({ y }) => y)).toEqual([1.5, 4, 4, 5, 3]);
+  expect(smoothed(points, 1)).toEqual(points);
+});
+
+describe("the figure of agents", () => {
+  const frame = { rules: "released rules", random: 45.4, shortestPath: 166.3 };
+  const published = {
+    name: "authors, a",
+    curve: [
+      { episode: 0, train: 45, test: 44 },
+      { episode: 100, train: 50, test: 49 },
+      { episode: 5000, train: 60, test: 59 },
+    ],
+  };
+  const points = (last: number) => [
+    { x: 0, y: 45 },
+    { x: last, y: 55 },
+  ];
+  const run = (name: string, more: Partial<RewardRun> = {}): RewardRun => ({
+    name,
+    train: points(200),
+    test: points(200),
+    frame,
+    ...more,
+  });
+
+  test("has both curves of every run, and the authors' points once, as far as the runs went", () => {
+    const { lines } = rewardFigure([run("a", { published }), run("b"), run("c", { published })]);
+    expect(lines.map(({ name, color, look }) => [name, color, look])).toEqual([
+      ["a, test graphs", 0, undefined],
+      ["a, training graphs", 0, "dashed"],
+      ["b, test graphs", 1, undefined],
+      ["b, training graphs", 1, "dashed"],
+      ["c, test graphs", 2, undefined],
+      ["c, training graphs", 2, "dashed"],
+      ["authors, a, test graphs", 0, "circles"],
+      ["authors, a, training graphs", 0, "squares"],
+    ]);
+    expect(lines[6]!.points).toEqual([
+      { x: 0, y: 44 },
+      { x: 100, y: 49 },
+    ]);
+  });
+
+  test("is framed by the rules of all runs, with one name for lines that lie close", () => {
+    const other = { rules: "paper rules", random: 44.6, shortestPath: 171.1 };
+    const { marks, range } = rewardFigure([run("a"), run("b"), run("c", { frame: other })]);
+    expect(marks).toEqual([
+      { y: 166.3, label: "above", name: "" },
+      {
+        y: 171.1,
+        label: "above",
+        name: "shortest path, graph known: 166.3 (released rules), 171.1 (paper rules)",
+      },
+      { y: 45.4, label: "below", name: "" },
+      { y: 44.6, label: "below", name: "random play: 45.4 (released rules), 44.6 (paper rules)" },
+    ]);
+    expect(range).toEqual([30, 180]);
+    expect(rewardFigure([run("a")]).marks!.map(({ name }) => name)).toEqual([
+      "shortest path, graph known: 166.3",
+      "random play: 45.4",
+    ]);
+  });
+
+  test("reads the rewards of a run, each the mean of 11 lines, thinned to the last", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "fwm-report-test-"));
+    try {
+      const lines = Array.from({ length: 41 }, (_, i) => [
+        JSON.stringify({ step: i * 50, split: "test", values: { reward: i } }),
+        ...(i > 0
+          ? [JSON.stringify({ step: i * 50, split: "train", values: { reward: 2 * i, loss: 1 } })]
+          : []),
+      ]).flat();
+      writeFileSync(join(folder, "metrics.jsonl"), `${lines.join("\n")}\n`);
+      const { test: held, train } = await readRewards(folder, 5);
+      expect(held.map(({ x }) => x)).toEqual([200, 650, 1100, 1550, 2000]);
+      expect(held.map(({ y }) => y)).toEqual([4.5, 13, 22, 31, 37.5]);
+      expect(train.map(({ x, y }) => [x, y]).at(-1)).toEqual([2000, 75]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
 });
 
 test("a result gathers settings, hours and thinned curves; sittings apart do not count as hours", async () => {
@@ -90,7 +206,16 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
         summary: {},
         note: null,
         process: null,
-        resumed: [],
+        resumed: [
+          {
+            at: "2026-01-02T00:00:00.000Z",
+            step: 12,
+            command: ["fwm", "train", "--resume", folder],
+            packageVersion: "0",
+            gitCommit: "def",
+            environment,
+          },
+        ],
       }),
     );
     const at = [0, 1800 / 4, 900, 900 + 100_000, 900 + 100_000 + 900 / 2];
@@ -106,6 +231,9 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     });
     expect(result).toMatchObject({ experiment: "e", seed: 7, commit: "abc", steps: 30, hours: 0.375 });
     expect(result.command).not.toContain("/");
+    expect(result.resumed).toEqual([
+      { step: 12, command: `fwm train --resume ${basename(folder)}`, commit: "def" },
+    ]);
     expect(result.curves.train!.map(({ step }) => step)).toEqual([6, 18, 30]);
     expect(result.curves.train![0]!.values.loss).toBe(0.333333);
     const card = modelCard(

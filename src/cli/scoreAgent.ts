@@ -1,0 +1,110 @@
+/** An agent's evaluation as commands make and show it: with progress, and beside the authors' number. */
+import { metarlExperiments } from "../../experiments/index.ts";
+import { graphRules } from "../data/graphs.ts";
+import { UsageError } from "../errors.ts";
+import type { AgentEvaluation, AgentSplit } from "../experiment/metarlEvaluate.ts";
+import type { MetarlExperiment } from "../experiment/metarlSettings.ts";
+import type { LoadedModel } from "../store/model-folder.ts";
+import type { Output } from "./output.ts";
+import { table, thousands } from "./table.ts";
+
+/** Episodes that an agent plays on every graph unless told. */
+export const usualEpisodes = 10;
+
+/** What commands let a person choose. */
+export interface ScoreAgentOptions {
+  readonly split: "valid" | AgentSplit;
+  readonly episodes: number | undefined;
+  readonly seed?: number | undefined;
+  readonly threads: number | undefined;
+}
+
+/** Plays an agent's episodes, with progress. */
+export async function scoreAgent(
+  agent: LoadedModel,
+  { split, episodes = usualEpisodes, seed, threads }: ScoreAgentOptions,
+  out: Output,
+): Promise<AgentEvaluation> {
+  if (split === "valid") {
+    throw new UsageError("--split valid: agents have no validation graphs", {
+      hint: "use --split test, the graphs it has not seen, or --split train",
+    });
+  }
+  const { evaluateAgent } = await import("../experiment/metarlEvaluate.ts");
+  const progress = out.progress({ label: `playing on ${split} graphs`, total: episodes, show: thousands });
+  try {
+    return await evaluateAgent(agent, {
+      split,
+      episodes,
+      ...(seed === undefined ? {} : { seed }),
+      ...(threads ? { threads } : {}),
+      onEpisode: (done) => progress.update(done, "episodes"),
+    });
+  } finally {
+    progress.stop();
+  }
+}
+
+/** Says no to options that mean something for the other kind of model only. */
+export function refuse(kind: string, options: Readonly<Record<string, unknown>>): void {
+  const [given] = Object.entries(options).find(([, value]) => value !== undefined) ?? [];
+  if (given) throw new UsageError(`--${given}: not for ${kind}`);
+}
+
+/** What the authors' agent reached at the end of its log. */
+export interface PublishedScore {
+  readonly episodes: number;
+  readonly reward: number;
+}
+
+/** The authors' number for the same experiment and split; null where the rules are others than theirs. */
+export function publishedFor({
+  experiment,
+  rules,
+  length,
+  split,
+}: Pick<AgentEvaluation, "experiment" | "rules" | "length" | "split">): PublishedScore | null {
+  const known = (metarlExperiments as Readonly<Record<string, MetarlExperiment>>)[experiment];
+  if (!known?.paper) return null;
+  const { task } = known.settings;
+  const theirs = { ...graphRules[task.rules], length: task.length };
+  const same = Object.entries({ ...rules, length }).every(
+    ([name, value]) => theirs[name as keyof typeof theirs] === value,
+  );
+  if (!same) return null;
+  const { episodes, testReward, trainReward } = known.paper;
+  return { episodes, reward: split === "test" ? testReward : trainReward };
+}
+
+/** The evaluation as a table. */
+export function showAgent(evaluation: AgentEvaluation): string {
+  const { model, step, split, graphs, episodes, length, rules, reward, random, shortestPath } = evaluation;
+  const named = Object.entries(graphRules).find(([, set]) =>
+    Object.entries(set).every(([rule, value]) => rules[rule as keyof typeof rules] === value),
+  );
+  const paper = publishedFor(evaluation);
+  const rows = [
+    ["agent", reward],
+    ["random play", random],
+    ["shortest path, graph known", shortestPath],
+  ] as const;
+  const error = (value: number | null): string => (value === null ? "-" : value.toFixed(2));
+  return (
+    `${model}${step === null ? "" : `, after ${thousands(step)} episodes`}\n` +
+    `${thousands(graphs)} ${split} graphs, ${thousands(episodes)} ${episodes === 1 ? "episode" : "episodes"} ` +
+    `of ${length} steps on each, ${named ? `${named[0]} rules` : "rules of its own"}\n\n` +
+    table([
+      ["mean total reward", "", "± episodes", "± graphs"],
+      ...rows.map(([name, { mean, standardError, graphError }]) => [
+        name,
+        mean.toFixed(2),
+        error(standardError),
+        error(graphError),
+      ]),
+      ...(paper
+        ? [[`paper, ${split}, after ${thousands(paper.episodes)} episodes`, paper.reward.toFixed(2), "", ""]]
+        : []),
+    ]) +
+    "\n± standard errors: other episodes on these graphs; other graphs too\n"
+  );
+}

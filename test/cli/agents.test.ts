@@ -1,0 +1,169 @@
+/** `fwm eval`, `fwm report` and `fwm runs` of agents, and what they say where something is for answers only. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AgentEvaluation } from "../../src/experiment/metarlEvaluate.ts";
+import { readMetrics } from "../../src/store/metrics.ts";
+import { trainSmall } from "../inference/trained.ts";
+import { run } from "./support.ts";
+
+const scratch = mkdtempSync(join(tmpdir(), "fwm-agents-test-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const runs = join(scratch, "runs");
+const agent = join(runs, "agent");
+const other = join(runs, "corrected");
+let story: string;
+
+beforeAll(async () => {
+  mkdirSync(runs);
+  const train = async (...words: string[]) => {
+    const { code, stderr } = await run(["train", ...words, "--threads", "1"]);
+    expect(code, stderr).toBe(0);
+  };
+  await train("metarl-fwm", "--smoke", "--steps", "20", "--out", agent);
+  await train("--resume", agent, "--steps", "30");
+  await train("metarl-fwm-corrected", "--smoke", "--steps", "10", "--out", other);
+  story = await trainSmall(scratch, "story");
+});
+
+async function json<T>(...words: string[]): Promise<T> {
+  const { code, stdout, stderr } = await run([...words, "--json"]);
+  expect(code, stderr).toBe(0);
+  return JSON.parse(stdout) as T;
+}
+
+describe("fwm eval", () => {
+  test("gives the reward of an agent between random play and the graph known, and the authors'", async () => {
+    const evaluation = await json<AgentEvaluation & { paper: unknown }>("eval", agent, "--threads", "1");
+    expect(evaluation).toMatchObject({
+      experiment: "metarl-fwm",
+      split: "test",
+      graphs: 40,
+      episodes: 10,
+      length: 30,
+      paper: { episodes: 51_000, reward: 107.1 },
+    });
+    const { reward, random, shortestPath } = evaluation;
+    for (const { mean, standardError, graphError } of [reward, random, shortestPath]) {
+      expect(mean).toBeGreaterThan(30);
+      expect(standardError).toBeGreaterThan(0);
+      expect(graphError).toBeGreaterThan(standardError!);
+    }
+    expect(shortestPath.mean).toBeGreaterThan(reward.mean + 50);
+  });
+
+  test("shows a table, on the training graphs too", async () => {
+    const { code, stdout, stderr } = await run([
+      ...["eval", agent, "--split", "train", "--episodes", "2", "--seed", "3", "--checkpoint", "last"],
+    ]);
+    expect(code, stderr).toBe(0);
+    expect(stdout).toMatch(/checkpoint-30, after 30 episodes\n40 train graphs, 2 episodes of 30 steps/);
+    expect(stdout).toContain("released rules");
+    const number = "\\d+\\.\\d\\d";
+    for (const name of ["agent", "random play", "shortest path, graph known"]) {
+      expect(stdout).toMatch(new RegExp(`^${name} +${number} +${number} +${number}$`, "m"));
+    }
+    expect(stdout).toMatch(/^paper, train, after 51,000 episodes +109\.98$/m);
+  });
+
+  test("stands beside no number of other rules", async () => {
+    const { paper } = await json<{ paper: unknown }>("eval", other, "--episodes", "1", "--threads", "1");
+    expect(paper).toBeNull();
+    const changed = join(scratch, "changed");
+    const words = ["--smoke", "--steps", "1", "--set", "task.rewardInput=last", "--out", changed];
+    expect((await run(["train", "metarl-fwm", ...words])).code).toBe(0);
+    const { code, stdout } = await run(["eval", changed, "--episodes", "1"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("1 episode of 30 steps on each, rules of its own");
+    expect(stdout).toMatch(/^agent +\d+\.\d\d +- +\d+\.\d\d$/m);
+    expect(stdout).not.toContain("paper,");
+  });
+
+  test.each([
+    ["agents have no validation", () => ["eval", agent, "--split", "valid"]],
+    ["--state: not for agents", () => ["eval", agent, "--state", "zero"]],
+    ["--batch: not for agents", () => ["report", agent, "--batch", "4", "--out", scratch]],
+    ["stories that were not trained on", () => ["eval", story, "--split", "train"]],
+    ["--episodes: not for models that answer", () => ["eval", story, "--episodes", "3"]],
+    ["no curve in common", () => ["report", agent, "--also", story, "--out", scratch]],
+  ])("%s", async (message, words) => {
+    const { code, stderr } = await run(words());
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+});
+
+describe("fwm report", () => {
+  test("files conditions, resumptions, curves and score, and draws the runs beside the authors'", async () => {
+    const [out, figure] = [join(scratch, "results"), join(scratch, "figure.svg")];
+    const { path } = await json<{ path: string }>(
+      ...["report", agent, "--also", other, "--figure", figure, "--out", out],
+      ...["--episodes", "2", "--threads", "1", "--checkpoint", "last"],
+    );
+    expect(path).toBe(join(out, "agent.json"));
+    const text = readFileSync(path, "utf8");
+    expect(text).not.toContain(scratch);
+    const result = JSON.parse(text) as {
+      curves: Record<string, { step: number; values: { reward: number } }[]>;
+      [key: string]: unknown;
+    };
+    expect(result).toMatchObject({
+      experiment: "metarl-fwm",
+      seed: 1,
+      steps: 30,
+      state: "finished",
+      resumed: [{ step: 20 }],
+      score: { model: "checkpoint-30", step: 30, split: "test", episodes: 2, graphs: 40 },
+      paper: { testReward: 107.1, trainReward: 109.98 },
+    });
+    const logged = (await readMetrics(agent)).filter(({ split }) => split === "test");
+    expect(result.curves.test!.map(({ step }) => step)).toEqual(logged.map(({ step }) => step));
+    expect(result.curves.test!.at(-1)!.values.reward).toBeCloseTo(logged.at(-1)!.values.reward!, 3);
+    const svg = readFileSync(figure, "utf8");
+    for (const part of [
+      "metarl-fwm, seed 1, test graphs",
+      "metarl-fwm-corrected, seed 1, training graphs",
+      "authors, metarl-fwm, test graphs",
+      "means of 11 neighbouring lines",
+      "(released rules)",
+      "(paper rules)",
+    ]) {
+      expect(svg).toContain(part);
+    }
+  });
+
+  test("says in a line what was reached", async () => {
+    const { code, stdout } = await run([
+      ...["report", agent, "--out", join(scratch, "results"), "--episodes", "2", "--threads", "1"],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/metarl-fwm, 30 episodes, \d/);
+    expect(stdout).toMatch(/test: mean total reward [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10\)/);
+  });
+});
+
+describe("fwm runs", () => {
+  test("shows the test reward of agents, at the best checkpoint and last", async () => {
+    const list = await json<{ runs: Record<string, unknown>[] }>("runs", runs, "--sort", "name");
+    const [line] = list.runs as [{ bestStep: number; testReward: number; lastReward: number }];
+    const held = (await readMetrics(agent)).filter(({ split }) => split === "test");
+    expect(line.testReward).toBe(held.find(({ step }) => step === line.bestStep)!.values.reward);
+    expect(line.lastReward).toBe(held.at(-1)!.values.reward);
+    const { stdout } = await run(["runs", runs, "--sort", "reward"]);
+    expect(stdout).toMatch(/^run +experiment +state +step +test reward +at step +last reward +last change$/m);
+    const shown = (value: number) => value.toFixed(2).replace(".", "\\.");
+    expect(stdout).toMatch(
+      new RegExp(`^agent .* ${shown(line.testReward)} +${line.bestStep} +${shown(line.lastReward)} `, "m"),
+    );
+  });
+
+  test("sorts by reward, and keeps both kinds apart in their columns", async () => {
+    const list = await json<{ runs: { testReward: number | null }[] }>("runs", scratch, "--sort", "reward");
+    const rewards = list.runs.map(({ testReward }) => testReward ?? -1);
+    expect(rewards).toEqual([...rewards].sort((a, b) => b - a));
+    const { stdout } = await run(["runs", scratch]);
+    expect(stdout).toMatch(/best loss +accuracy +test reward +at step +last reward/);
+    expect(stdout).toMatch(/^story .* \d+\.\d{4} +\d+\.\d\d% +- +\d+ +- /m);
+  });
+});
