@@ -78,7 +78,7 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
       `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
     );
   }
-  if (checkpoint && checkpoint.step >= settings.training.steps) {
+  if (checkpoint && checkpoint.step >= settings.training.steps && !isDue(checkpoint)) {
     await run.close("finished");
     throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
       hint: "give more with --steps",
@@ -86,6 +86,11 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
   }
   if (plan.steps !== undefined) await run.update({ settings });
   return { run, checkpoint };
+}
+
+/** Whether the run was stopped between its last update and the validation after it. */
+function isDue({ state }: LoadedCheckpoint): boolean {
+  return (state as { progress?: { due?: boolean } }).progress?.due === true;
 }
 
 /** How a run ended, for its record: read off the error that ended it. */
