@@ -49,6 +49,7 @@ describe("docs/library.md", () => {
         "Scores",
         "The memory alone",
         "Training",
+        "Agents",
         "Data",
         "Runs",
         "The engine",
