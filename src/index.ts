@@ -86,6 +86,17 @@ export {
   settingsSchema,
   type TrainingSettings,
 } from "./experiment/settings.ts";
+export {
+  type Change,
+  type Grid,
+  type MemberState,
+  runSweep,
+  type SweepContext,
+  type SweepEnd,
+  type SweepMember,
+  sweepMembers,
+  sweepStates,
+} from "./experiment/sweep.ts";
 // Answering: models, streams, the memory alone
 export {
   type EvaluateOptions,
