@@ -206,7 +206,9 @@ export class Run {
   }
 
   /** Changes `run.json`: the step reached, numbers for lists, the state. */
-  async update(change: Partial<Pick<RunRecord, "settings" | "step" | "summary" | "state" | "note">>): Promise<void> {
+  async update(
+    change: Partial<Pick<RunRecord, "settings" | "step" | "summary" | "state" | "note">>,
+  ): Promise<void> {
     await this.#lock.touch();
     this.#record = { ...this.#record, ...change, updated: new Date().toISOString() };
     this.#lastBeat = Date.now();
