@@ -2,6 +2,7 @@
 import type { MetarlExperiment } from "../src/experiment/metarlSettings.ts";
 import type { Experiment } from "../src/experiment/settings.ts";
 import catbabiLmFwm from "./catbabi-lm-fwm.ts";
+import catbabiLmFwmDecay from "./catbabi-lm-fwm-decay.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
@@ -19,6 +20,7 @@ export const experiments = {
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-lm-fwm": catbabiLmFwm,
+  "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-qa-lstm": catbabiQaLstm,
 } as const satisfies Record<string, Experiment>;
 
