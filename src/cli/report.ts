@@ -5,6 +5,7 @@ import { UsageError } from "../errors.ts";
 import type { AnyExperiment } from "../experiment/kinds.ts";
 import type { AgentEvaluation } from "../experiment/metarlEvaluate.ts";
 import type { MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
+import type { Published } from "../experiment/settings.ts";
 import type { Evaluation } from "../inference/evaluate.ts";
 import type { RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
@@ -174,19 +175,35 @@ function lineNames(
 
 async function accuracyCurves(runs: readonly string[]): Promise<string> {
   const { drawFigure } = await import("../report/figure.ts");
-  const results = (await Promise.all(runs.map(collect))) as RunResult[];
-  const published = results[0]?.paper?.accuracy;
-  const names = lineNames(runs, results);
+  const results = (await Promise.all(runs.map(collect))) as RunResult<Published>[];
+  const paper = results.find((result) => result.paper)?.paper;
+  const last = Math.max(...results.map(({ steps }) => steps));
+  const theirs = paper?.curve?.filter(({ step }) => step <= last) ?? [];
+  const names = lineNames(runs, results).map((name, i) => {
+    const { begun } = results[i]!;
+    return begun ? `${name}, begun with ${begun}` : name;
+  });
   return drawFigure({
     title: "Validation accuracy",
     x: "update",
     y: "answers right",
     percent: true,
-    lines: results.map(({ curves }, i) => ({
-      name: names[i]!,
-      points: (curves.valid ?? []).map(({ step, values }) => ({ x: step, y: values.accuracy ?? 0 })),
-    })),
-    marks: published ? [{ name: `paper, test: ${(100 * published).toFixed(2)} %`, y: published }] : [],
+    lines: [
+      ...results.map(({ curves }, i) => ({
+        name: names[i]!,
+        points: (curves.valid ?? []).map(({ step, values }) => ({ x: step, y: values.accuracy ?? 0 })),
+      })),
+      ...(theirs.length > 0
+        ? [
+            {
+              name: "the authors' released run (read off their plot)",
+              points: theirs.map(({ step, accuracy }) => ({ x: step, y: accuracy })),
+              look: "circles" as const,
+            },
+          ]
+        : []),
+    ],
+    marks: paper ? [{ name: `paper, test: ${(100 * paper.accuracy).toFixed(2)} %`, y: paper.accuracy }] : [],
   });
 }
 

@@ -98,8 +98,17 @@ export interface Experiment {
   readonly settings: Settings;
   /** Small settings laid over the others by `--smoke`: a check, not a result. */
   readonly smoke: { readonly [Part in keyof Settings]?: Partial<Settings[Part]> };
-  /** The published number this stands beside. */
-  readonly paper?: { readonly [measure: string]: number };
+  /** The published numbers this stands beside. */
+  readonly paper?: Published;
+}
+
+/** What was published of a system on catbAbI. */
+export interface Published {
+  /** On the test split, mean of the paper's seeds. */
+  readonly accuracy: number;
+  readonly perplexity: number;
+  /** Validation accuracy while the authors' released run trained, read off their plot: ± 0.003. */
+  readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
 }
 
 /** The task: question answering on the real 10k stories. */

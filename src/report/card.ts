@@ -37,6 +37,15 @@ const taskNames: readonly string[] = [
   "agent's motivations",
 ];
 
+/** How it came about: the command, what it began with, and each time it was taken up again. */
+function history({ command, begun, resumed }: RunResult): string {
+  return [
+    `| trained by | \`${command}\` |`,
+    ...(begun ? [`| begun with | the weights of ${begun} |`] : []),
+    ...resumed.map((again) => `| from update ${again.step.toLocaleString("en-US")} | \`${again.command}\` |`),
+  ].join("\n");
+}
+
 /** The card as Markdown. */
 export function modelCard(
   result: RunResult,
@@ -63,7 +72,7 @@ ${result.shows}. ${about.weights.toLocaleString("en-US")} weights, float32.
 | accuracy, ${score.split} | **${percent(score.accuracy)}** of ${score.questions.toLocaleString("en-US")} questions${published ? ` (paper: ${percent(published)})` : ""} |
 | perplexity | ${score.perplexity.toFixed(3)}${result.paper?.perplexity ? ` (paper: ${result.paper.perplexity})` : ""} |
 | protocol | ${score.split} split, batch ${score.batch}, start state: ${score.state} |
-| trained by | \`${result.command}\` |
+${history(result)}
 | updates | ${result.steps.toLocaleString("en-US")} (${tokens.toLocaleString("en-US")} tokens)${about.step === null ? "" : `, this one after ${about.step.toLocaleString("en-US")}`}, ${result.hours.toFixed(1)} hours |
 | seed, commit | ${result.seed}, ${result.commit ?? "unknown"} |
 | machine | ${result.machine.cpu}, ${result.machine.cores} cores, ${result.machine.threads ?? "?"} thread(s), ONNX Runtime ${result.machine.ort ?? "?"} |

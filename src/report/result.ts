@@ -16,8 +16,14 @@ export interface Resumption {
   readonly commit: string | null;
 }
 
+/** The published score of answers. */
+export interface PublishedScore {
+  readonly accuracy: number;
+  readonly perplexity?: number;
+}
+
 /** What is told of a run, whatever its task; `Paper` are the published numbers beside it. */
-export interface RunResult<Paper = Readonly<Record<string, number>>> {
+export interface RunResult<Paper = PublishedScore> {
   readonly experiment: string;
   readonly shows: string;
   /** The command that trained it, and the one that wrote this file. */
@@ -25,6 +31,10 @@ export interface RunResult<Paper = Readonly<Record<string, number>>> {
   readonly reportedBy: string;
   /** Each time it was taken up again. */
   readonly resumed: readonly Resumption[];
+  /** The weights it began with, where these were not fresh. */
+  readonly begun: string | null;
+  /** What its data lacks or was filled with. */
+  readonly data: string | null;
   readonly date: string;
   readonly commit: string | null;
   readonly packageVersion: string;
@@ -54,7 +64,7 @@ export function portableCommand(words: readonly string[]): string {
 const longestGap = 15 * 60;
 
 /** Collects a run's result from its folder. */
-export async function collectResult<Paper = Readonly<Record<string, number>>>(
+export async function collectResult<Paper = PublishedScore>(
   folder: string,
   about: {
     shows: string;
@@ -76,6 +86,8 @@ export async function collectResult<Paper = Readonly<Record<string, number>>>(
       command: portableCommand(command),
       commit: gitCommit,
     })),
+    begun: remark(record.summary.begun),
+    data: remark(record.summary.data),
     date: new Date().toISOString(),
     commit: record.gitCommit,
     packageVersion: record.packageVersion,
@@ -96,6 +108,10 @@ export async function collectResult<Paper = Readonly<Record<string, number>>>(
     ),
     paper: about.paper ?? null,
   };
+}
+
+function remark(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
 }
 
 /** Hours between the first and the last record, sittings apart left out. */

@@ -203,7 +203,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
         updated: "2026-01-01T00:00:00.000Z",
         state: "finished",
         step: 30,
-        summary: {},
+        summary: { begun: "base after 5 steps", data: "a story less" },
         note: null,
         process: null,
         resumed: [
@@ -230,6 +230,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
       points: 3,
     });
     expect(result).toMatchObject({ experiment: "e", seed: 7, commit: "abc", steps: 30, hours: 0.375 });
+    expect(result).toMatchObject({ begun: "base after 5 steps", data: "a story less" });
     expect(result.command).not.toContain("/");
     expect(result.resumed).toEqual([
       { step: 12, command: `fwm train --resume ${basename(folder)}`, commit: "def" },
@@ -251,6 +252,9 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
       { name: "m", weights: 1234, step: 30 },
     );
     expect(card).toContain("**95.00 %** of 1,000 questions (paper: 90.00 %)");
+    expect(card).toContain(
+      "| begun with | the weights of base after 5 steps |\n| from update 12 | `fwm train",
+    );
     expect(card).toContain("| 15 | basic deduction | 500 | 100.00 % |");
     expect(card).toContain("Weak tasks: 16 (50.00 %)");
   } finally {
