@@ -175,24 +175,27 @@ function lineNames(
 
 async function accuracyCurves(runs: readonly string[]): Promise<string> {
   const { drawFigure } = await import("../report/figure.ts");
+  const { stepsBefore } = await import("../report/result.ts");
   const results = (await Promise.all(runs.map(collect))) as RunResult<Published>[];
   const paper = results.find((result) => result.paper)?.paper;
-  const last = Math.max(...results.map(({ steps }) => steps));
+  const names = lineNames(runs, results);
+  // A run that began with the weights of another goes on where that one stood.
+  const lines = results.map(({ curves, begun }, i) => ({
+    name: names[i]!,
+    points: (curves.valid ?? []).map(({ step, values }) => ({
+      x: stepsBefore(begun) + step,
+      y: values.accuracy ?? 0,
+    })),
+  }));
+  const last = Math.max(...lines.flatMap(({ points }) => points.map(({ x }) => x)));
   const theirs = paper?.curve?.filter(({ step }) => step <= last) ?? [];
-  const names = lineNames(runs, results).map((name, i) => {
-    const { begun } = results[i]!;
-    return begun ? `${name}, begun with ${begun}` : name;
-  });
   return drawFigure({
     title: "Validation accuracy",
     x: "update",
     y: "answers right",
     percent: true,
     lines: [
-      ...results.map(({ curves }, i) => ({
-        name: names[i]!,
-        points: (curves.valid ?? []).map(({ step, values }) => ({ x: step, y: values.accuracy ?? 0 })),
-      })),
+      ...lines,
       ...(theirs.length > 0
         ? [
             {

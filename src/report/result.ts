@@ -110,6 +110,11 @@ export async function collectResult<Paper = PublishedScore>(
   };
 }
 
+/** Updates made by the weights a run began with, as `begun` tells them. */
+export function stepsBefore(begun: string | null): number {
+  return Number(/ after (\d+) steps$/.exec(begun ?? "")?.[1] ?? 0);
+}
+
 function remark(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }

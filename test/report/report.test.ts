@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
-import { collectResult, portableCommand } from "../../src/report/result.ts";
+import { collectResult, portableCommand, stepsBefore } from "../../src/report/result.ts";
 import { type RewardRun, readRewards, rewardFigure, smoothed } from "../../src/report/rewardFigure.ts";
 
 test("a plot has its points where they belong", () => {
@@ -231,6 +231,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     });
     expect(result).toMatchObject({ experiment: "e", seed: 7, commit: "abc", steps: 30, hours: 0.375 });
     expect(result).toMatchObject({ begun: "base after 5 steps", data: "a story less" });
+    expect([stepsBefore(result.begun), stepsBefore(null)]).toEqual([5, 0]);
     expect(result.command).not.toContain("/");
     expect(result.resumed).toEqual([
       { step: 12, command: `fwm train --resume ${basename(folder)}`, commit: "def" },
