@@ -1,11 +1,12 @@
 /** A catbAbI experiment put together: stories, system, trainer, loop and run folder. */
-import { basename, resolve } from "node:path";
+import { basename, dirname, resolve } from "node:path";
 import { type Batch, type BatcherState, epochBatches, StreamBatcher } from "../data/batches.ts";
 import { PrefetchedBatches } from "../data/prefetch.ts";
 import { preparedSource } from "../data/streams.ts";
 import { catbabiVocabulary } from "../data/vocabulary.ts";
 import { UsageError } from "../errors.ts";
 import { sameShape, showType, stateAttrs } from "../graph/index.ts";
+import { parseModelConfig } from "../inference/model.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
@@ -26,7 +27,7 @@ import {
   type RunPlanFor,
   settingsOf,
 } from "./openRun.ts";
-import { type Settings, settingsSchema } from "./settings.ts";
+import { modelFormat, type Settings, settingsSchema } from "./settings.ts";
 import { openStories, type Stories } from "./stories.ts";
 import { buildSystem } from "./systems.ts";
 
@@ -199,14 +200,14 @@ class TrainingSession {
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
     const { bestLoss, bestStep } = progress;
-    const { bestAccuracy = null, begun } = this.run.record.summary;
+    const { summary } = this.run.record;
     await this.run.update({
       step,
       summary: {
-        ...(begun === undefined ? {} : { begun }),
+        ...summary,
         bestLoss,
         bestStep,
-        bestAccuracy: best ? this.accuracy : bestAccuracy,
+        bestAccuracy: best ? this.accuracy : (summary.bestAccuracy ?? null),
         // Generated or missing stories have to be said wherever the run is looked at.
         data: this.stories.remarks.join("; ") || null,
       },
@@ -229,7 +230,8 @@ interface Begun {
 
 /** The weights of a run, checkpoint or model folder, if they fit the system of the settings. */
 async function weightsOf(folder: string, { system }: Settings): Promise<Begun> {
-  const { model, path, step } = await loadModelFolder(folder);
+  const { model, path, step, kind, config } = await loadModelFolder(folder);
+  parseModelConfig(config, `${path}/config.json`);
   const wanted = new Map(
     buildSystem(system).parameters.map((parameter) => [stateAttrs(parameter)!.name, parameter]),
   );
@@ -243,7 +245,9 @@ async function weightsOf(folder: string, { system }: Settings): Promise<Begun> {
       hint: "begin with a model of the same sizes; --print-config shows the experiment's",
     });
   }
-  const remark = `${basename(resolve(folder))}${step === undefined ? "" : ` after ${step} steps`}`;
+  // The name of a checkpoint's folder says no more than its step does.
+  const name = basename(kind === "checkpoint" ? dirname(path) : resolve(folder));
+  const remark = `${name}${step === undefined ? "" : ` after ${step} steps`}`;
   return { model, path, remark };
 }
 
@@ -269,7 +273,7 @@ async function openBatches(
 
 /** What `config.json` says of a model: enough to build it again. */
 export function modelConfig(settings: Settings, experiment: string): Record<string, unknown> {
-  return { format: "fwm-model", version: 1, experiment, mode: settings.task.mode, system: settings.system };
+  return { format: modelFormat, version: 1, experiment, mode: settings.task.mode, system: settings.system };
 }
 
 /** Scores a whole split from a given state of every row; undefined when the signal cut it short. */

@@ -28,8 +28,7 @@ import {
 import { A2cTrainer } from "../train/a2cTrainer.ts";
 import { actPrefix } from "../train/actor.ts";
 import { adam } from "../train/optimizers.ts";
-import type { AgentSettings, MetarlSettings } from "./metarlSettings.ts";
-import { metarlSchema } from "./metarlSettings.ts";
+import { type AgentSettings, type MetarlSettings, metarlSchema } from "./metarlSettings.ts";
 import {
   asHost,
   fromHost,
@@ -39,6 +38,7 @@ import {
   type RunPlanFor,
   settingsOf,
 } from "./openRun.ts";
+import { agentFormat } from "./settings.ts";
 
 /** How a command runs a meta-reinforcement-learning experiment. */
 export interface MetarlContext extends OpenContext {
@@ -178,9 +178,6 @@ async function restore(
   await trainer.adopt(new Map(tensors.map(([name, tensor]) => [name, asHost(tensor)])), checkpoint.path);
   return (checkpoint.state as { progress: A2cProgress }).progress;
 }
-
-/** What `config.json` of an agent has as its format. */
-export const agentFormat = "fwm-agent";
 
 const agentConfigSchema = z.strictObject({
   format: z.literal(agentFormat),

@@ -6,7 +6,8 @@ import { State } from "../runtime/state.ts";
 import { type LoadedModel, loadModelFolder } from "../store/model-folder.ts";
 import { expectTensors } from "../store/safetensors.ts";
 import { Actor } from "../train/actor.ts";
-import { type AgentConfig, agentFormat, buildAgent, parseAgentConfig } from "./metarl.ts";
+import { type AgentConfig, buildAgent, parseAgentConfig } from "./metarl.ts";
+import { agentFormat } from "./settings.ts";
 
 /** An agent out of a folder. */
 export interface SavedAgent {

@@ -2,6 +2,10 @@
 import { z } from "zod";
 import { fwmVariants } from "../model/fwm.ts";
 
+/** What `config.json` has as its format: of a model that answers, and of an agent. */
+export const modelFormat = "fwm-model";
+export const agentFormat = "fwm-agent";
+
 const size = z.int().min(1).max(65_536);
 const count = z.int().min(0);
 const share = z.number().min(0).max(1);

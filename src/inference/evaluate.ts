@@ -7,7 +7,6 @@ import { experiments } from "../../experiments/index.ts";
 import { epochBatches } from "../data/batches.ts";
 import { DataError, UsageError } from "../errors.ts";
 import { scoreStream } from "../experiment/catbabi.ts";
-import { isAgent } from "../experiment/metarlSaved.ts";
 import { type Experiment, type Settings, settingsSchema } from "../experiment/settings.ts";
 import { openStories } from "../experiment/stories.ts";
 import type { SequenceModel } from "../model/sequence.ts";
@@ -76,11 +75,6 @@ export async function evaluateModel(
     typeof from === "string"
       ? await loadModelFolder(from, options.which ? { which: options.which } : {})
       : from;
-  if (isAgent(folder)) {
-    throw new DataError(`${folder.path}: an agent; it plays, and has no answers to score`, {
-      hint: "fwm eval, fwm report and fwm rollout are for agents too; in a program, evaluateAgent",
-    });
-  }
   const config = parseModelConfig(folder.config, `${folder.path}/config.json`);
   const { system, weights } = buildModel(config, folder.model, `${folder.path}/model.safetensors`);
   const settings = await settingsOf(folder, config);

@@ -3,7 +3,7 @@ import { DataError } from "../errors.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { loadModelFolder } from "../store/model-folder.ts";
-import { type FwmModel, modelFromBytes } from "./model.ts";
+import { type FwmModel, modelFromBytes, parseModelConfig } from "./model.ts";
 
 /** Choices for loading. */
 export interface LoadOptions {
@@ -19,6 +19,7 @@ export interface LoadOptions {
 export async function loadModel(path: string, options: LoadOptions = {}): Promise<FwmModel> {
   const { runtime = nodeRuntime, threads, which } = options;
   const folder = await loadModelFolder(path, which ? { which } : {});
+  const config = parseModelConfig(folder.config, `${folder.path}/config.json`);
   const vocab = folder.files["vocab.json"];
   if (!vocab) {
     throw new DataError(`${folder.path}: vocab.json is missing`, {
@@ -26,7 +27,7 @@ export async function loadModel(path: string, options: LoadOptions = {}): Promis
     });
   }
   return modelFromBytes(
-    { config: folder.config, safetensors: folder.model, vocab },
+    { config, safetensors: folder.model, vocab },
     { runtime, name: folder.path, ...(threads ? { threads } : {}) },
   );
 }

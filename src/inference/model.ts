@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
 import { DataError } from "../errors.ts";
-import { settingsSchema } from "../experiment/settings.ts";
+import { agentFormat, modelFormat, settingsSchema } from "../experiment/settings.ts";
 import { buildSystem, countWeights } from "../experiment/systems.ts";
 import { stateAttrs } from "../graph/index.ts";
 import type { SequenceModel } from "../model/sequence.ts";
@@ -14,7 +14,7 @@ import { StepProgram } from "./stepProgram.ts";
 import { Stream, type StreamOptions, type StreamSource, Streams } from "./stream.ts";
 
 const configSchema = z.strictObject({
-  format: z.literal("fwm-model"),
+  format: z.literal(modelFormat),
   version: z.literal(1),
   /** Name of the experiment it was trained by. */
   experiment: z.string(),
@@ -50,6 +50,11 @@ export interface ModelOptions {
 export function parseModelConfig(value: unknown, file = "config.json"): ModelConfig {
   const parsed = configSchema.safeParse(value);
   if (parsed.success) return parsed.data;
+  if ((value as { format?: unknown } | null)?.format === agentFormat) {
+    throw new DataError(`${file}: an agent; it plays on graphs and does not answer`, {
+      hint: "watch it with fwm rollout, score it with fwm eval; in a program, evaluateAgent and rollOut",
+    });
+  }
   throw new DataError(`${file}: not a model this version understands`, {
     reason: z.prettifyError(parsed.error),
     hint: "the folder is of another kind, or was made by another version of fwm",

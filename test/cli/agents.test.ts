@@ -94,6 +94,19 @@ describe("fwm eval", () => {
   });
 });
 
+test.each([
+  ["ask", () => ["ask", agent]],
+  ["export", () => ["export", agent, "--onnx", join(scratch, "agent.onnx")]],
+  ["package", () => ["package", agent, "--out", join(scratch, "packaged")]],
+])("fwm %s says that an agent is one, and what is for agents", async (_, words) => {
+  const { code, stderr } = await run(words());
+  expect(code).toBe(3);
+  expect(stderr).toMatch(
+    /config\.json: an agent; it plays on graphs and does not answer\n +hint +watch it with fwm rollout/,
+  );
+  expect(stderr.trim().split("\n")).toHaveLength(2);
+});
+
 describe("fwm report", () => {
   test("files conditions, resumptions, curves and score, and draws the runs beside the authors'", async () => {
     const [out, figure] = [join(scratch, "results"), join(scratch, "figure.svg")];

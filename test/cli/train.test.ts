@@ -252,6 +252,19 @@ describe("--init", () => {
     expect((await readRun(second)).summary.begun).toBe("first after 6 steps");
   });
 
+  test("of a checkpoint the run is named, and an agent is told to be one", async () => {
+    const [third, agent] = [join(scratch, "third"), join(scratch, "agent")];
+    const { code } = await run([
+      ...[...base, "--init", join(first, "checkpoint-6"), "--steps", "1", "--out", third],
+    ]);
+    expect(code).toBe(0);
+    expect((await readRun(third)).summary.begun).toBe("first after 6 steps");
+    expect((await run(["train", "metarl-fwm", "--smoke", "--steps", "1", "--out", agent])).code).toBe(0);
+    const refused = await run([...base, "--init", agent, "--out", join(scratch, "none")]);
+    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("an agent; it plays")]);
+    expect(existsSync(join(scratch, "none"))).toBe(false);
+  });
+
   test("weights of other sizes do not fit, and nothing is written", async () => {
     const folder = join(scratch, "unfit");
     const { code, stderr } = await run([

@@ -98,7 +98,9 @@ describe("an agent", () => {
   });
 
   test("has no answers to score", async () => {
-    await expect(evaluateModel(agent, { split: "test" })).rejects.toThrow(/an agent; it plays/);
+    await expect(evaluateModel(agent, { split: "test" })).rejects.toThrow(
+      /an agent; it plays on graphs and does not answer/,
+    );
   });
 });
 
