@@ -1,9 +1,10 @@
 /** `fwm runs`: the runs in a folder, how each stands and how good it is. */
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import { metricsFile } from "../store/metrics.ts";
-import { listRuns, type RunListing } from "../store/run-record.ts";
+import { listRuns, type RunListing, runFile } from "../store/run-record.ts";
 import { command } from "./command.ts";
 import { folder, oneOf } from "./params.ts";
 import { table, thousands } from "./table.ts";
@@ -43,12 +44,13 @@ export const runsCommand = command({
   summary: "List the runs in a folder.",
   details:
     "Best is the validation loss that decides which checkpoint is the best, and the accuracy there. Of agents the " +
-    "reward of the test episode at the best checkpoint is shown, and of the last test episode.",
+    "reward of the test episode at the best checkpoint is shown, and of the last test episode. Members of a sweep are " +
+    "listed as <sweep>/<member>.",
   examples: [
     { line: "fwm runs", trial: "fwm runs $EMPTY" },
     { line: "fwm runs runs --sort accuracy --json", trial: "fwm runs $EMPTY --sort accuracy --json" },
   ],
-  args: { folder: folder({ default: "runs", help: "folder that holds run folders" }) },
+  args: { folder: folder({ default: "runs", help: "folder that holds run folders, or sweeps" }) },
   options: {
     sort: oneOf(Object.keys(orders) as (keyof typeof orders)[], {
       default: "created",
@@ -56,15 +58,12 @@ export const runsCommand = command({
     }),
   },
   run: async ({ args, options, out }) => {
-    const { runs, damaged } = await listRuns(args.folder);
-    if (
-      runs.length === 0 &&
-      damaged.some(({ path }) => path.startsWith(join(resolve(args.folder), "checkpoint-")))
-    ) {
+    if (existsSync(join(args.folder, runFile))) {
       throw new UsageError(`${args.folder}: this is a run; give the folder that holds it`, {
         hint: `fwm runs ${join(args.folder, "..")}`,
       });
     }
+    const { runs, damaged } = await listRuns(args.folder);
     const lines = await Promise.all(runs.map(describe));
     lines.sort((a, b) => orders[options.sort](a, b) || orders.name(a, b));
     for (const { problem } of damaged) out.warn(problem.split("\n")[0]!);

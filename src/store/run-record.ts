@@ -130,7 +130,7 @@ export async function readRun(folder: string): Promise<RunRecord> {
 
 /** One line of a list of runs. */
 export interface RunListing {
-  /** The folder's name. */
+  /** The folder's name; of a run in a folder of runs, such as a sweep, with that one's: `sweep/base`. */
   readonly name: string;
   readonly path: string;
   readonly record: RunRecord;
@@ -138,11 +138,29 @@ export interface RunListing {
   readonly state: RunState;
 }
 
-/** The runs in a folder, oldest first, and the folders there that are no whole runs, with the reason. */
+/**
+ * The runs in a folder and in the folders of runs there, oldest first, and the folders that are no whole runs, with
+ * the reason.
+ */
 export async function listRuns(
   folder: string,
 ): Promise<{ runs: readonly RunListing[]; damaged: readonly Damage[] }> {
-  const root = resolve(folder);
+  const { runs, damaged } = await runsIn(resolve(folder));
+  const others: Damage[] = [];
+  for (const found of damaged) {
+    const inside = await runsIn(found.path);
+    if (inside.runs.length === 0) others.push(found);
+    else others.push(...inside.damaged);
+    const group = basename(found.path);
+    runs.push(...inside.runs.map((run) => ({ ...run, name: `${group}/${run.name}` })));
+  }
+  runs.sort((a, b) => a.record.created.localeCompare(b.record.created) || a.name.localeCompare(b.name));
+  others.sort((a, b) => a.path.localeCompare(b.path));
+  return { runs, damaged: others };
+}
+
+/** The runs right in a folder, and the folders there that are none. */
+async function runsIn(root: string): Promise<{ runs: RunListing[]; damaged: Damage[] }> {
   const runs: RunListing[] = [];
   const damaged: Damage[] = [];
   const readInto = async (path: string): Promise<void> => {
@@ -159,8 +177,6 @@ export async function listRuns(
   for (let i = 0; i < names.length; i += 64) {
     await Promise.all(names.slice(i, i + 64).map((name) => readInto(join(root, name))));
   }
-  runs.sort((a, b) => a.record.created.localeCompare(b.record.created) || a.name.localeCompare(b.name));
-  damaged.sort((a, b) => a.path.localeCompare(b.path));
   return { runs, damaged };
 }
 

@@ -77,6 +77,24 @@ test("a folder without runs has none, and a run is no folder of runs", async () 
   expect(stderr).toContain("this is a run; give the folder that holds it");
 });
 
+test("members of a sweep are listed with its name, damaged ones are named", async () => {
+  const folder = emptyFolder();
+  await (await makeRun(folder, "alone", undefined)).close("finished");
+  await (await makeRun(join(folder, "ablation"), "base", undefined)).close("finished");
+  await (await makeRun(join(folder, "ablation"), "reads=1", { loss: 1, accuracy: 0.5 })).close("finished");
+  mkdirSync(join(folder, "ablation", "reads=2"));
+  mkdirSync(join(folder, "empty"));
+  const { code, stdout, stderr } = await run(["runs", folder, "--sort", "name"]);
+  expect(code).toBe(0);
+  const names = stdout.split("\n").map((line) => line.split(" ")[0]);
+  expect(names.slice(1, 4)).toEqual(["ablation/base", "ablation/reads=1", "alone"]);
+  expect(stdout).toMatch(/^ablation\/reads=1 .* 50\.00% /m);
+  expect(stderr.trim().split("\n")).toEqual([
+    `warning: ${join(folder, "ablation", "reads=2")}: not a run folder`,
+    `warning: ${join(folder, "empty")}: not a run folder`,
+  ]);
+});
+
 test("hundreds of runs are listed in a moment", async () => {
   const folder = emptyFolder();
   await (await makeRun(folder, "first", { loss: 1, accuracy: 0.5 })).close("finished");
