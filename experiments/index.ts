@@ -1,4 +1,5 @@
 /** Every experiment by name: file name, command-line name and row of the results are one string. */
+import type { AnyExperiment } from "../src/experiment/kinds.ts";
 import type { MetarlExperiment } from "../src/experiment/metarlSettings.ts";
 import type { Experiment } from "../src/experiment/settings.ts";
 import catbabiLmFwm from "./catbabi-lm-fwm.ts";
@@ -34,8 +35,17 @@ export const metarlExperiments = {
   "metarl-lstm-4096": metarlLstm4096,
 } as const satisfies Record<string, MetarlExperiment>;
 
-/** Names of the experiments on catbAbI. */
-export const experimentNames = Object.keys(experiments) as (keyof typeof experiments)[];
+const all: Readonly<Record<ExperimentName, AnyExperiment>> = { ...experiments, ...metarlExperiments };
 
-/** Names of the experiments in meta-reinforcement learning. */
-export const metarlNames = Object.keys(metarlExperiments) as (keyof typeof metarlExperiments)[];
+/** The name of an experiment of either kind. */
+export type ExperimentName = keyof typeof experiments | keyof typeof metarlExperiments;
+
+/** The names of all experiments. */
+export const experimentNames = Object.keys(all) as ExperimentName[];
+
+/** The experiment of a name; undefined where a run or model names one that is not here. */
+export function findExperiment(name: ExperimentName): AnyExperiment;
+export function findExperiment(name: string): AnyExperiment | undefined;
+export function findExperiment(name: string): AnyExperiment | undefined {
+  return (all as Readonly<Record<string, AnyExperiment>>)[name];
+}

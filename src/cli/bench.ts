@@ -1,9 +1,9 @@
 /** `fwm bench`: how fast training and answering are on this machine. */
 
 import type { TrainRow } from "../../bench/train.ts";
-import { experimentNames, experiments, metarlExperiments, metarlNames } from "../../experiments/index.ts";
+import { experimentNames, findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { type AnyExperiment, schemaFor } from "../experiment/kinds.ts";
+import { schemaFor } from "../experiment/kinds.ts";
 import type { MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { Settings } from "../experiment/settings.ts";
 import { command, group } from "./command.ts";
@@ -30,7 +30,7 @@ const trainCommand = command({
         "fwm bench train catbabi-lm-fwm --batches 2 --window 20 --steps 1 --mode lm --set system.memory=8 --json",
     },
   ],
-  args: { experiment: oneOf([...experimentNames, ...metarlNames], { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. system.memory=64" }),
     batches: value(
@@ -43,7 +43,7 @@ const trainCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out }) => {
-    const definition: AnyExperiment = { ...experiments, ...metarlExperiments }[args.experiment];
+    const definition = findExperiment(args.experiment);
     const { settings } = resolveSettings(schemaFor(definition.settings), [
       layer("experiment", definition.settings),
       assignments(options.set),

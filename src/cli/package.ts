@@ -1,10 +1,11 @@
 /** `fwm package`: a run's best checkpoint as a model folder to ship, with a model card. */
 import { basename } from "node:path";
 import { experiments } from "../../experiments/index.ts";
+import type { Experiment } from "../experiment/settings.ts";
 import { command } from "./command.ts";
 import { folder, integer, oneOf } from "./params.ts";
-import { scoreRun } from "./report.ts";
-import { thousands } from "./table.ts";
+import { scoreAnswers } from "./scoreAnswers.ts";
+import { percent, thousands } from "./table.ts";
 
 /** The `package` command. */
 export const packageCommand = command({
@@ -19,20 +20,21 @@ export const packageCommand = command({
   ],
   args: { run: folder({ help: "run folder" }) },
   options: {
-    out: folder({ required: true, help: "the model folder to write; it must not exist" }),
+    out: folder({ required: true, help: "the model folder to write; it must be absent or empty" }),
     split: oneOf(["valid", "test"], { default: "test", help: "what the model is scored on" }),
     batch: integer({ min: 1, help: "rows; default: 1 for test, 128 for valid" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out, env }) => {
-    const { loadModelFolder, saveModelFolder } = await import("../store/model-folder.ts");
+    const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/model-folder.ts");
     const { collectResult } = await import("../report/result.ts");
     const { modelCard } = await import("../report/card.ts");
     const { readRun } = await import("../store/run-record.ts");
+    await checkFree(options.out);
     const { experiment } = await readRun(args.run);
-    const known = Object.entries(experiments).find(([name]) => name === experiment)?.[1];
+    const known = (experiments as Readonly<Record<string, Experiment>>)[experiment];
     const model = await loadModelFolder(args.run);
-    const score = await scoreRun(args.run, options, env, out);
+    const score = await scoreAnswers(model, options, env, out);
     const result = await collectResult(args.run, {
       shows: known?.shows ?? experiment,
       reportedBy: ["fwm", ...process.argv.slice(2)],
@@ -48,7 +50,7 @@ export const packageCommand = command({
     });
     out.result({ path, weights, score }, () =>
       [
-        `${path}: ${thousands(weights)} weights, ${score.split} accuracy ${(100 * score.accuracy).toFixed(2)}%`,
+        `${path}: ${thousands(weights)} weights, ${score.split} accuracy ${percent(score.accuracy)}`,
         `ask it: fwm ask ${options.out}`,
       ].join("\n"),
     );

@@ -74,6 +74,14 @@ export function folder<const S extends ParamSpec<string>>(spec: S): Param<string
   return param(spec, "folder", "one", nonEmpty);
 }
 
+/** The name of a file without folder and ending. */
+export function fileName<const S extends ParamSpec<string>>(spec: S): Param<string, Absent<S, string>> {
+  return param(spec, "name", "one", ([given], name) => {
+    if (/^[\w.=+,-]+$/.test(given!)) return given!;
+    throw new UsageError(`${name} ${given}: expected a plain file name`);
+  });
+}
+
 /** A text that may be left out after the option's name: `--resume` or `--resume PATH`; `true` without it. */
 export function maybeText<const S extends ParamSpec<string | true>>(
   spec: S,

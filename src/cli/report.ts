@@ -1,18 +1,17 @@
 /** `fwm report`: files what runs reached under `results/`, with the conditions, the curves and the paper's numbers. */
-import { basename, join } from "node:path";
-import { experiments, metarlExperiments } from "../../experiments/index.ts";
+import { basename, join, resolve } from "node:path";
+import { findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
 import type { AnyExperiment } from "../experiment/kinds.ts";
-import type { AgentEvaluation } from "../experiment/metarlEvaluate.ts";
 import type { MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { Published } from "../experiment/settings.ts";
-import type { Evaluation } from "../inference/evaluate.ts";
+import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
-import { scoreAnswers } from "./eval.ts";
-import type { Output } from "./output.ts";
-import { file, flag, folder, integer, oneOf, texts } from "./params.ts";
-import { publishedFor, refuse, scoreAgent, usualEpisodes } from "./scoreAgent.ts";
+import { fileAway, fileJson } from "./fileAway.ts";
+import { file, fileName, flag, folder, integer, oneOf, texts } from "./params.ts";
+import { scoreLine, scoreModel } from "./score.ts";
+import { usualEpisodes } from "./scoreAgent.ts";
 import { thousands } from "./table.ts";
 
 /** The `report` command. */
@@ -20,9 +19,10 @@ export const reportCommand = command({
   name: "report",
   summary: "Write a run's result file, and curves of several runs as a figure.",
   details:
-    "The file holds command, commit, seed, machine, date, settings, curves, every time the run was resumed, the score " +
-    "of the best checkpoint on --split, and the published numbers. An existing file of the same run is replaced. The " +
-    "figure has the validation accuracy of the runs, or the reward of agents.",
+    "The file holds command, commit, seed, machine, date, settings, data, curves, the weights the run began with, every " +
+    "time it was resumed, the score of the best checkpoint on --split, and the published numbers. An existing file of " +
+    "the same name is replaced. The figure has the validation accuracy of the runs, or the reward of agents, beside " +
+    "what the authors published (docs/training.md).",
   examples: [
     {
       line: "fwm report runs/catbabi-qa-fwm-seed1 --split test",
@@ -50,189 +50,104 @@ export const reportCommand = command({
     batch: integer({ min: 1, help: "answers: rows; default: 1 for test, 128 for valid" }),
     episodes: integer({ min: 1, help: `agents: episodes on every graph; default: ${usualEpisodes}` }),
     curvesOnly: flag({ help: "do not score a checkpoint" }),
-    name: file({ placeholder: "name", help: "name of the result file; default: the run folder's" }),
+    name: fileName({ help: "name of the result file; default: the run folder's" }),
     out: folder({ default: "results", help: "folder of the result files" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
-  run: async ({ args, options, out, env }) => {
+  run: async ({ args, options: { checkpoint, ...options }, out, env }) => {
     const { kindOfRun } = await import("../experiment/kinds.ts");
-    const { writeFileAtomically } = await import("../store/atomic.ts");
-    const { mkdir } = await import("node:fs/promises");
+    const { loadModelFolder } = await import("../store/model-folder.ts");
+    if (options.also.length > 0 && !options.figure) {
+      throw new UsageError("--also: further runs are for a figure", { hint: "say where with --figure" });
+    }
     const kind = await kindOfRun(args.run);
     for (const other of options.also) {
       if ((await kindOfRun(other)) !== kind) {
         throw new UsageError(`--also ${other}: agents and models that answer have no curve in common`);
       }
     }
-    if (kind === "metarl") refuse("agents", { batch: options.batch });
-    else refuse("models that answer", { episodes: options.episodes });
-    const result = await collect(args.run);
-    const score = options.curvesOnly ? null : await scoreOf(args.run, kind, options, env, out);
-    await mkdir(options.out, { recursive: true });
-    const path = join(options.out, `${options.name ?? basename(args.run)}.json`);
-    await writeFileAtomically(path, `${JSON.stringify({ ...result, score }, null, 1)}\n`);
+    const runs = [args.run, ...options.also];
+    const results = await Promise.all(runs.map(collect));
+    const result = results[0]!;
+    let score = null;
+    if (!options.curvesOnly) {
+      const model = await loadModelFolder(args.run, checkpoint ? { which: checkpoint } : {});
+      const made = await scoreModel(model, options, env, out);
+      // The file is for everybody: where the run lies on this machine is not part of the result.
+      score = { ...made, model: basename(made.model) };
+    }
+    const path = join(options.out, `${options.name ?? basename(resolve(args.run))}.json`);
+    await fileJson(path, { ...result, score });
     if (options.figure) {
-      const all = [args.run, ...options.also];
-      const svg = kind === "metarl" ? await rewardCurves(all) : await accuracyCurves(all);
-      await writeFileAtomically(options.figure, svg);
+      const { drawFigure } = await import("../report/figure.ts");
+      const drawn = lines(runs, results);
+      const figure = kind === "metarl" ? await rewards(drawn) : await accuracies(drawn);
+      await fileAway(options.figure, await drawFigure(figure));
     }
     out.result({ path, figure: options.figure ?? null, score }, () => {
       const { experiment, steps, hours } = result;
-      const lines = [
-        `${path}: ${experiment}, ${thousands(steps)} ${kind === "metarl" ? "episodes" : "steps"}, ${hours.toFixed(2)} hours`,
-      ];
-      if (score) lines.push(tell(score));
-      if (options.figure) lines.push(`figure ${options.figure}`);
-      return lines.join("\n");
+      const unit = kind === "metarl" ? "episodes" : "steps";
+      return [
+        `${path}: ${experiment}, ${thousands(steps)} ${unit}, ${hours.toFixed(2)} hours`,
+        ...(score ? [scoreLine(score)] : []),
+        ...(options.figure ? [`figure ${options.figure}`] : []),
+      ].join("\n");
     });
   },
 });
 
-/** Published numbers of either kind of experiment. */
-type Paper = NonNullable<AnyExperiment["paper"]>;
+/** A result of either kind of experiment. */
+type AnyResult = RunResult<NonNullable<AnyExperiment["paper"]>>;
 
-/** The definition of an experiment of either kind, where it is one of ours. */
-function knownExperiment(name: string): AnyExperiment | undefined {
-  return ({ ...experiments, ...metarlExperiments } as Readonly<Record<string, AnyExperiment>>)[name];
-}
-
-async function collect(run: string): Promise<RunResult<Paper>> {
+async function collect(run: string): Promise<AnyResult> {
   const { collectResult } = await import("../report/result.ts");
   const { readRun } = await import("../store/run-record.ts");
   const { experiment } = await readRun(run);
-  const known = knownExperiment(experiment);
+  const known = findExperiment(experiment);
   const reportedBy = ["fwm", ...process.argv.slice(2)];
-  return collectResult<Paper>(run, { shows: known?.shows ?? experiment, reportedBy, paper: known?.paper });
+  return collectResult(run, { shows: known?.shows ?? experiment, reportedBy, paper: known?.paper });
 }
 
-/** A score of either kind. */
-type AnyScore = Evaluation | AgentEvaluation;
-
-async function scoreOf(
-  run: string,
-  kind: "catbabi" | "metarl",
-  options: {
-    split: "valid" | "test" | "train";
-    batch: number | undefined;
-    episodes: number | undefined;
-    checkpoint: "best" | "last" | undefined;
-    threads: number | undefined;
-  },
-  env: Readonly<Record<string, string | undefined>>,
-  out: Output,
-): Promise<AnyScore> {
-  const { loadModelFolder } = await import("../store/model-folder.ts");
-  const { checkpoint } = options;
-  const model = await loadModelFolder(run, checkpoint ? { which: checkpoint } : {});
-  const score =
-    kind === "metarl" ? await scoreAgent(model, options, out) : await scoreAnswers(model, options, env, out);
-  // The file is for everybody: where the run lies on this machine is not part of the result.
-  return { ...score, model: basename(score.model) };
+/** A run of a figure. */
+interface Line {
+  readonly name: string;
+  readonly run: string;
+  readonly result: AnyResult;
 }
 
-/** Scores the answers of a run's best checkpoint, with progress. */
-export async function scoreRun(
-  run: string,
-  options: { split: "valid" | "test"; batch: number | undefined; threads: number | undefined },
-  env: Readonly<Record<string, string | undefined>>,
-  out: Output,
-): Promise<Evaluation> {
-  const score = await scoreAnswers(run, options, env, out);
-  return { ...score, model: basename(score.model) };
-}
-
-/** A score in a line, beside the paper's. */
-function tell(score: AnyScore): string {
-  if ("reward" in score) {
-    const { split, reward, random, shortestPath, episodes, graphs } = score;
-    const paper = publishedFor(score);
-    const error = reward.standardError === null ? "" : ` ± ${reward.standardError.toFixed(2)}`;
-    return (
-      `${split}: mean total reward ${reward.mean.toFixed(2)}${error} in ${thousands(episodes)} episodes on ` +
-      `${thousands(graphs)} graphs; random play ${random.mean.toFixed(2)}, graph known ` +
-      `${shortestPath.mean.toFixed(2)}` +
-      (paper ? `  (paper: ${paper.reward.toFixed(2)})` : "")
-    );
-  }
-  const { accuracy, perplexity, split, questions, experiment } = score;
-  const published = (knownExperiment(experiment)?.paper as { accuracy?: number } | undefined)?.accuracy;
-  return (
-    `${split}: accuracy ${(100 * accuracy).toFixed(2)}% of ${thousands(questions)} questions, ` +
-    `perplexity ${perplexity.toFixed(3)}${published ? `  (paper: ${(100 * published).toFixed(2)}%)` : ""}`
-  );
-}
-
-/** What the lines of runs are called: experiment and seed, and the folder's name where these are not enough. */
-function lineNames(
-  runs: readonly string[],
-  about: readonly { experiment: string; seed: number }[],
-): string[] {
-  const names = about.map(({ experiment, seed }) => `${experiment}, seed ${seed}`);
-  return names.map((name, i) =>
-    names.indexOf(name) === names.lastIndexOf(name) ? name : `${name}, ${basename(runs[i]!)}`,
-  );
-}
-
-async function accuracyCurves(runs: readonly string[]): Promise<string> {
-  const { drawFigure } = await import("../report/figure.ts");
-  const { stepsBefore } = await import("../report/result.ts");
-  const results = (await Promise.all(runs.map(collect))) as RunResult<Published>[];
-  const paper = results.find((result) => result.paper)?.paper;
-  const names = lineNames(runs, results);
-  // A run that began with the weights of another goes on where that one stood.
-  const lines = results.map(({ curves, begun }, i) => ({
-    name: names[i]!,
-    points: (curves.valid ?? []).map(({ step, values }) => ({
-      x: stepsBefore(begun) + step,
-      y: values.accuracy ?? 0,
-    })),
-  }));
-  const last = Math.max(...lines.flatMap(({ points }) => points.map(({ x }) => x)));
-  const theirs = paper?.curve?.filter(({ step }) => step <= last) ?? [];
-  return drawFigure({
-    title: "Validation accuracy",
-    x: "update",
-    y: "answers right",
-    percent: true,
-    lines: [
-      ...lines,
-      ...(theirs.length > 0
-        ? [
-            {
-              name: "the authors' released run (read off their plot)",
-              points: theirs.map(({ step, accuracy }) => ({ x: step, y: accuracy })),
-              look: "circles" as const,
-            },
-          ]
-        : []),
-    ],
-    marks: paper ? [{ name: `paper, test: ${(100 * paper.accuracy).toFixed(2)} %`, y: paper.accuracy }] : [],
+/** The runs of a figure, called by experiment and seed, and by the folder's name where these are not enough. */
+function lines(runs: readonly string[], results: readonly AnyResult[]): Line[] {
+  const names = results.map(({ experiment, seed }) => `${experiment}, seed ${seed}`);
+  return results.map((result, i) => {
+    const [name, run] = [names[i]!, runs[i]!];
+    const isAlone = names.indexOf(name) === names.lastIndexOf(name);
+    return { name: isAlone ? name : `${name}, ${basename(resolve(run))}`, run, result };
   });
+}
+
+async function accuracies(drawn: readonly Line[]): Promise<FigureSpec> {
+  const { accuracyFigure } = await import("../report/accuracyFigure.ts");
+  return accuracyFigure(drawn.map(({ name, result }) => ({ name, ...(result as RunResult<Published>) })));
 }
 
 /** Episodes that the two players of a figure's frame play on every test graph. */
 const frameEpisodes = 50;
 
-async function rewardCurves(runs: readonly string[]): Promise<string> {
-  const { drawFigure } = await import("../report/figure.ts");
+async function rewards(drawn: readonly Line[]): Promise<FigureSpec> {
   const { readRewards, rewardFigure } = await import("../report/rewardFigure.ts");
   const { frameReward } = await import("../experiment/metarlEvaluate.ts");
-  const { readRun } = await import("../store/run-record.ts");
-  const records = await Promise.all(runs.map(readRun));
-  const names = lineNames(runs, records);
-  const parts = records.map(async ({ experiment, settings }, i) => {
+  const parts = drawn.map(async ({ name, run, result: { experiment, settings, paper } }) => {
     const { task, training } = settings as MetarlSettings;
-    const { random, shortestPath } = await frameReward(
-      { task, graphs: training.batch },
-      { episodes: frameEpisodes },
-    );
-    const paper = knownExperiment(experiment)?.paper as MetarlPaper | undefined;
+    const about = { task, graphs: training.batch };
+    const { random, shortestPath } = await frameReward(about, { episodes: frameEpisodes });
     return {
-      name: names[i]!,
-      ...(await readRewards(runs[i]!)),
-      ...(paper ? { published: { name: `authors, ${experiment}`, curve: paper.curve } } : {}),
+      name,
+      ...(await readRewards(run)),
+      ...(paper
+        ? { published: { name: `authors, ${experiment}`, curve: (paper as MetarlPaper).curve } }
+        : {}),
       frame: { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean },
     };
   });
-  return drawFigure(rewardFigure(await Promise.all(parts)));
+  return rewardFigure(await Promise.all(parts));
 }

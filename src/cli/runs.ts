@@ -7,7 +7,7 @@ import { metricsFile } from "../store/metrics.ts";
 import { listRuns, type RunListing, runFile } from "../store/run-record.ts";
 import { command } from "./command.ts";
 import { folder, oneOf } from "./params.ts";
-import { table, thousands } from "./table.ts";
+import { percent, table, thousands } from "./table.ts";
 
 /** A run as a line of the list. */
 interface RunLine {
@@ -124,7 +124,7 @@ const measures: readonly {
   { head: "best loss", of: ({ bestLoss }) => bestLoss?.toFixed(4) },
   {
     head: "accuracy",
-    of: ({ bestAccuracy }) => (bestAccuracy === null ? undefined : `${(100 * bestAccuracy).toFixed(2)}%`),
+    of: ({ bestAccuracy }) => (bestAccuracy === null ? undefined : percent(bestAccuracy)),
   },
   { head: "test reward", of: ({ testReward }) => testReward?.toFixed(2) },
   { head: "at step", of: ({ bestStep }) => (bestStep === null ? undefined : thousands(bestStep)) },

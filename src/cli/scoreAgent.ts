@@ -45,25 +45,16 @@ export async function scoreAgent(
   }
 }
 
-/** Says no to options that mean something for the other kind of model only. */
-export function refuse(kind: string, options: Readonly<Record<string, unknown>>): void {
-  const [given] = Object.entries(options).find(([, value]) => value !== undefined) ?? [];
-  if (given) throw new UsageError(`--${given}: not for ${kind}`);
-}
-
-/** What the authors' agent reached at the end of its log. */
-export interface PublishedScore {
-  readonly episodes: number;
-  readonly reward: number;
-}
-
-/** The authors' number for the same experiment and split; null where the rules are others than theirs. */
-export function publishedFor({
+/** What the authors' agent had reached at the end of its log on the split; null where the rules are others than theirs. */
+export function publishedReward({
   experiment,
   rules,
   length,
   split,
-}: Pick<AgentEvaluation, "experiment" | "rules" | "length" | "split">): PublishedScore | null {
+}: Pick<AgentEvaluation, "experiment" | "rules" | "length" | "split">): {
+  episodes: number;
+  reward: number;
+} | null {
   const known = (metarlExperiments as Readonly<Record<string, MetarlExperiment>>)[experiment];
   if (!known?.paper) return null;
   const { task } = known.settings;
@@ -82,7 +73,7 @@ export function showAgent(evaluation: AgentEvaluation): string {
   const named = Object.entries(graphRules).find(([, set]) =>
     Object.entries(set).every(([rule, value]) => rules[rule as keyof typeof rules] === value),
   );
-  const paper = publishedFor(evaluation);
+  const paper = publishedReward(evaluation);
   const rows = [
     ["agent", reward],
     ["random play", random],
@@ -106,5 +97,17 @@ export function showAgent(evaluation: AgentEvaluation): string {
         : []),
     ]) +
     "\n± standard errors: other episodes on these graphs; other graphs too\n"
+  );
+}
+
+/** The evaluation in a line. */
+export function agentLine(evaluation: AgentEvaluation): string {
+  const { split, reward, random, shortestPath, episodes, graphs } = evaluation;
+  const paper = publishedReward(evaluation);
+  const error = reward.standardError === null ? "" : ` ± ${reward.standardError.toFixed(2)}`;
+  return (
+    `${split}: mean total reward ${reward.mean.toFixed(2)}${error} in ${thousands(episodes)} episodes on ` +
+    `${thousands(graphs)} graphs; random play ${random.mean.toFixed(2)}, graph known ` +
+    `${shortestPath.mean.toFixed(2)}${paper ? `  (paper: ${paper.reward.toFixed(2)})` : ""}`
   );
 }

@@ -1,15 +1,16 @@
 /** `fwm sweep`: trains every member of a grid of settings at the same budget, and files one result. */
-import { dirname, join, resolve } from "node:path";
-import { experimentNames, experiments, metarlExperiments, metarlNames } from "../../experiments/index.ts";
+import { join, resolve } from "node:path";
+import { experimentNames, findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { type AnyExperiment, type AnySettings, schemaFor } from "../experiment/kinds.ts";
+import { type AnySettings, schemaFor } from "../experiment/kinds.ts";
 import type { Axis, Change, MemberState, SweepMember, SweepWatch } from "../experiment/sweep.ts";
-import type { MemberResult, SweepResult } from "../report/sweep.ts";
+import type { Comparison, Spread, SweepResult } from "../report/sweep.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
+import { fileAway, fileJson } from "./fileAway.ts";
 import type { Output } from "./output.ts";
-import { file, flag, folder, integer, oneOf, text, texts, value } from "./params.ts";
-import { table, thousands } from "./table.ts";
+import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
+import { percent, table, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `sweep` command. */
@@ -37,7 +38,7 @@ export const sweepCommand = command({
         "fwm sweep metarl-fwm --smoke --seeds 1,2 --steps 2 --out $EMPTY/agents --results $EMPTY/results",
     },
   ],
-  args: { experiment: oneOf([...experimentNames, ...metarlNames]) },
+  args: { experiment: oneOf(experimentNames) },
   options: {
     each: texts({ placeholder: "key=v1,v2", help: "one member per value, and one without any change" }),
     vary: texts({ placeholder: "key=v1,v2", help: "every combination of the values given this way" }),
@@ -47,7 +48,7 @@ export const sweepCommand = command({
     data: folder({ help: "prepared data, if not in the usual place" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
-    name: text({ placeholder: "name", help: "name of the result; default <experiment>-sweep" }),
+    name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     results: folder({ default: "results", help: "folder of the result file" }),
     figure: file({ help: "SVG file: the curves of all members" }),
@@ -55,16 +56,17 @@ export const sweepCommand = command({
   },
   graceful: true,
   run: async ({ args, options, out, signal, env }) => {
-    const definition: AnyExperiment = { ...experiments, ...metarlExperiments }[args.experiment];
+    const definition = findExperiment(args.experiment);
     const name = options.name ?? `${args.experiment}${options.smoke ? "-smoke" : ""}-sweep`;
-    if (!/^[\w.=+,-]+$/.test(name)) throw new UsageError(`--name ${name}: expected a plain file name`);
     const axes = {
       each: options.each.map((given) => parseAxis(given, "--each")),
       vary: options.vary.map((given) => parseAxis(given, "--vary")),
     };
+    const optionOf = (key: string): string =>
+      axes.vary.some((axis) => axis.key === key) ? "--vary" : key === "training.seed" ? "--seeds" : "--each";
     const schema = schemaFor(definition.settings);
-    const settingsOf = (changes: readonly Change[]): AnySettings => {
-      const { settings } = resolveSettings(schema, [
+    const settingsOf = (changes: readonly Change[]): AnySettings =>
+      resolveSettings(schema, [
         layer("experiment", definition.settings),
         ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
         environmentSettings(env, schema),
@@ -72,11 +74,7 @@ export const sweepCommand = command({
         ...(options.steps ? [layer("--steps", { training: { steps: options.steps } })] : []),
         ...(options.data ? [layer("--data", { task: { data: options.data } })] : []),
         ...changes.map(({ key, value: given }) => assignments([`${key}=${given}`], optionOf(key))),
-      ]);
-      return settings;
-    };
-    const optionOf = (key: string): string =>
-      axes.vary.some((axis) => axis.key === key) ? "--vary" : key === "training.seed" ? "--seeds" : "--each";
+      ]).settings;
     const base = settingsOf([]);
     const { runSweep, sweepMembers, sweepStates } = await import("../experiment/sweep.ts");
     const members = sweepMembers(
@@ -89,69 +87,57 @@ export const sweepCommand = command({
       return;
     }
 
-    const words = ["fwm", ...process.argv.slice(2)];
+    const about = { command: ["fwm", ...process.argv.slice(2)], packageVersion: packageVersion() };
     const watch = watchSweep(out, members);
-    // What is said of the data is the same for every member.
-    const once = (tell: (text: string) => void) => {
-      const told = new Set<string>();
-      return (said: string): void => {
-        if (!told.has(said)) tell(said);
-        told.add(said);
-      };
-    };
-    let end: Awaited<ReturnType<typeof runSweep>>;
-    try {
-      end = await runSweep(members, {
-        env,
-        signal,
-        command: words,
-        packageVersion: packageVersion(),
-        ...(options.threads ? { threads: options.threads } : {}),
-        onNote: once((said) => out.note(said)),
-        onWarning: once((said) => out.warn(said)),
-        watch,
-      });
-    } finally {
-      watch.stop();
-    }
-    const { collectSweep } = await import("../report/sweep.ts");
+    const end = await runSweep(members, {
+      ...about,
+      env,
+      signal,
+      ...(options.threads ? { threads: options.threads } : {}),
+      // What is said of the data is the same for every member.
+      onNote: once((said) => out.note(said)),
+      onWarning: once((said) => out.warn(said)),
+      watch,
+    }).finally(() => watch.stop());
+    const { collectSweep, comparisons, sweepFigure } = await import("../report/sweep.ts");
     const { gitCommit } = await import("../store/run-record.ts");
+    const kind = base.task.name;
     const result = await collectSweep(
       members.map((member, i) => ({ ...member, state: end.states[i]! })),
       {
+        ...about,
         experiment: args.experiment,
         shows: definition.shows,
-        kind: base.task.name,
-        command: words,
+        kind,
         commit: gitCommit(process.cwd()),
-        packageVersion: packageVersion(),
         state: end.reason,
         settings: base,
         paper: definition.paper,
       },
     );
-    const path = join(options.results, `${name}.json`);
     const closing: string[] = [];
-    if (end.reason === "interrupted") closing.push(`stopped; go on with: ${shellLine(words)}`);
+    if (end.reason === "interrupted") closing.push(`stopped; go on with: ${shellLine(about.command)}`);
     else {
-      await fileAway(path, `${JSON.stringify(result, null, 1)}\n`);
+      const path = join(options.results, `${name}.json`);
+      await fileJson(path, result);
       closing.push(`result ${path}`);
       if (options.figure) {
         const { drawFigure } = await import("../report/figure.ts");
-        const { sweepFigure } = await import("../report/sweep.ts");
         await fileAway(options.figure, await drawFigure(sweepFigure(result)));
         closing.push(`figure ${options.figure}`);
       }
     }
-    out.result(result, () => [showResult(result), ...closing].join("\n"));
+    out.result(result, () => [showResult(result, comparisons[kind]), ...closing].join("\n"));
   },
 });
 
-async function fileAway(path: string, content: string): Promise<void> {
-  const { mkdir } = await import("node:fs/promises");
-  const { writeFileAtomically } = await import("../store/atomic.ts");
-  await mkdir(dirname(path), { recursive: true });
-  await writeFileAtomically(path, content);
+/** Passes each text on the first time it comes. */
+function once(tell: (text: string) => void): (text: string) => void {
+  const told = new Set<string>();
+  return (text) => {
+    if (!told.has(text)) tell(text);
+    told.add(text);
+  };
 }
 
 /** `key=v1,v2`; a value with a comma of its own stands in quotation marks. */
@@ -197,13 +183,7 @@ function showPlan(out: Output, members: readonly SweepMember[], states: readonly
   out.result({ members: rows }, () =>
     table([
       ["member", "state", "seed", "steps", "parameters"],
-      ...rows.map(({ name, state, seed, steps, parameters }) => [
-        name,
-        state,
-        String(seed),
-        steps,
-        parameters,
-      ]),
+      ...rows.map(({ name, state, seed, steps, parameters }) => [name, state, `${seed}`, steps, parameters]),
     ]),
   );
 }
@@ -246,58 +226,38 @@ function watchSweep(out: Output, members: readonly SweepMember[]): SweepWatch & 
 }
 
 /** The members as a table, in the terms of the result file. */
-function showResult({ kind, members, seeds, steps, hours }: SweepResult): string {
-  const isCatbabi = kind === "catbabi";
-  const measures = isCatbabi ? ["accuracy", "loss"] : ["reward"];
+function showResult({ members, seeds, steps, hours }: SweepResult, compared: Comparison): string {
+  const { main, unit, shownSpeed } = compared;
+  const measures = Object.keys(compared.measures);
   const show = (measure: string, given: number | undefined): string => {
     if (given === undefined) return "-";
-    if (measure === "accuracy") return `${(100 * given).toFixed(2)}%`;
+    if (measure === main && compared.percent) return percent(given);
     return given.toFixed(measure === "loss" ? 4 : 2);
   };
-  const row = ({ name, state, steps: made, best, last, parameters, speed }: MemberResult) => [
-    name,
-    state,
-    made,
-    ...measures.flatMap((measure) => [
-      show(measure, best[measure]?.value),
-      best[measure] ? thousands(best[measure].step) : "-",
+  const spread = (measure: string, of: Spread | undefined): string =>
+    of ? `${show(measure, of.mean)} ± ${show(measure, of.deviation)}` : "-";
+  const all = table([
+    [
+      ...["member", "state", "steps", ...measures.flatMap((measure) => [`best ${measure}`, "at step"])],
+      ...[`last ${main}`, "parameters", shownSpeed],
+    ],
+    ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
+      ...[name, state, made],
+      ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
+      ...[show(main, last?.values[main]), parameters, Object.values(speed)[0] ?? "-"],
     ]),
-    show(measures[0]!, last?.values[measures[0]!]),
-    parameters,
-    Object.values(speed)[0] ?? "-",
-  ];
-  const lines = [
-    table([
-      [
-        "member",
-        "state",
-        "steps",
-        ...measures.flatMap((measure) => [`best ${measure}`, "at step"]),
-        `last ${measures[0]}`,
-        "parameters",
-        isCatbabi ? "tokens/s" : "episodes/s",
-      ],
-      ...members.map(row),
+  ]);
+  const overSeeds = table([
+    ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${main}`],
+    ...seeds.map(({ name, seeds: own, best, last }) => [
+      ...[name, own.join(", ")],
+      ...measures.map((measure) => spread(measure, best[measure])),
+      spread(main, last[main]),
     ]),
-  ];
-  if (seeds.length > 0) {
-    const spread = (measure: string, of: { mean: number; deviation: number } | undefined): string =>
-      of ? `${show(measure, of.mean)} ± ${show(measure, of.deviation)}` : "-";
-    lines.push(
-      table([
-        ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${measures[0]}`],
-        ...seeds.map(({ name, seeds: own, best, last }) => [
-          name,
-          own.join(", "),
-          ...measures.map((measure) => spread(measure, best[measure])),
-          spread(measures[0]!, last[measures[0]!]),
-        ]),
-      ]),
-    );
-  }
-  const unit = isCatbabi ? "steps" : "episodes";
-  lines.push(
+  ]);
+  return [
+    all,
+    ...(seeds.length > 0 ? [overSeeds] : []),
     `${members.length} members, ${thousands(steps)} ${unit} each, ${hours.toFixed(2)} hours of training`,
-  );
-  return lines.join("\n");
+  ].join("\n");
 }

@@ -19,6 +19,11 @@ export function table(rows: readonly (readonly (string | number)[])[]): string {
     .join("");
 }
 
+/** A share in per cent: 96.75%. */
+export function percent(share: number): string {
+  return `${(100 * share).toFixed(2)}%`;
+}
+
 /** A number with commas between its thousands: 56,376. */
 export function thousands(value: number): string {
   return value.toLocaleString("en-US");

@@ -1,8 +1,8 @@
 /** `fwm train`: trains one experiment and writes a run folder, or goes on with one. */
 import { resolve } from "node:path";
-import { experimentNames, experiments, metarlExperiments, metarlNames } from "../../experiments/index.ts";
+import { experimentNames, findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { type AnyExperiment, kindOfRun, schemaFor } from "../experiment/kinds.ts";
+import { kindOfRun, schemaFor } from "../experiment/kinds.ts";
 import type { MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { RunPlanFor } from "../experiment/openRun.ts";
 import { type Settings, settingsSchema } from "../experiment/settings.ts";
@@ -19,7 +19,7 @@ import {
 } from "./config.ts";
 import type { Output } from "./output.ts";
 import { file, flag, folder, integer, maybeText, oneOf, texts } from "./params.ts";
-import { thousands } from "./table.ts";
+import { percent, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `train` command. */
@@ -53,7 +53,7 @@ export const trainCommand = command({
       trial: "fwm train --resume $RUN --steps 6",
     },
   ],
-  args: { experiment: oneOf([...experimentNames, ...metarlNames], { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. training.batch=64" }),
     config: file({ help: "settings from a YAML or JSON file" }),
@@ -75,7 +75,7 @@ export const trainCommand = command({
   },
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
-    const definition: AnyExperiment = { ...experiments, ...metarlExperiments }[args.experiment];
+    const definition = findExperiment(args.experiment);
     const schema = schemaFor(definition.settings);
     const flags = flagLayer({
       training: { steps: options.steps, seed: options.seed, batch: options.batch },
@@ -181,10 +181,6 @@ function startWatch(out: Output, steps: number, folder: string) {
     },
     stop: () => progress.stop(),
   };
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(2)}%`;
 }
 
 function report(

@@ -16,10 +16,11 @@ export interface Resumption {
   readonly commit: string | null;
 }
 
-/** The published score of answers. */
+/** The published score of answers, and how it came about where that is known. */
 export interface PublishedScore {
   readonly accuracy: number;
   readonly perplexity?: number;
+  readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
 }
 
 /** What is told of a run, whatever its task; `Paper` are the published numbers beside it. */
@@ -60,6 +61,14 @@ export function portableCommand(words: readonly string[]): string {
     .join(" ");
 }
 
+/** Settings as anybody may see them: of an absolute path only the last part stays. */
+export function withoutPlaces<T>(settings: T): T {
+  const text = JSON.stringify(settings, (_key, value: unknown) =>
+    typeof value === "string" && isAbsolute(value) ? basename(value) : value,
+  );
+  return JSON.parse(text) as T;
+}
+
 /** Records farther apart than this are two sittings; the gap is not training. */
 const longestGap = 15 * 60;
 
@@ -75,7 +84,6 @@ export async function collectResult<Paper = PublishedScore>(
 ): Promise<RunResult<Paper>> {
   const record = await readRun(folder);
   const metrics = await readMetrics(join(folder, metricsFile));
-  const splits = [...new Set(metrics.map(({ split }) => split))];
   return {
     experiment: record.experiment,
     shows: about.shows,
@@ -93,19 +101,11 @@ export async function collectResult<Paper = PublishedScore>(
     packageVersion: record.packageVersion,
     machine: record.environment,
     seed: record.seed,
-    settings: record.settings,
+    settings: withoutPlaces(record.settings),
     state: record.state,
     steps: record.step,
-    hours: Math.round((hoursOf(metrics) + Number.EPSILON) * 1000) / 1000,
-    curves: Object.fromEntries(
-      splits.map((split) => [
-        split,
-        thinned(
-          metrics.filter((line) => line.split === split),
-          about.points ?? 200,
-        ),
-      ]),
-    ),
+    hours: hoursOf(metrics),
+    curves: curvesOf(metrics, about.points ?? 200),
     paper: about.paper ?? null,
   };
 }
@@ -120,7 +120,7 @@ function remark(value: unknown): string | null {
 }
 
 /** Hours between the first and the last record, sittings apart left out. */
-function hoursOf(metrics: readonly MetricRecord[]): number {
+export function hoursOf(metrics: readonly MetricRecord[]): number {
   let seconds = 0;
   let before: number | undefined;
   for (const { times } of metrics) {
@@ -129,7 +129,21 @@ function hoursOf(metrics: readonly MetricRecord[]): number {
     if (before !== undefined && at - before < longestGap) seconds += at - before;
     before = at;
   }
-  return seconds / 3600;
+  return Number((seconds / 3600).toFixed(3));
+}
+
+/** The curves of a log, by split: at most so many points each. */
+export function curvesOf(metrics: readonly MetricRecord[], most: number): RunResult["curves"] {
+  const splits = [...new Set(metrics.map(({ split }) => split))];
+  return Object.fromEntries(
+    splits.map((name) => [
+      name,
+      thinned(
+        metrics.filter(({ split }) => split === name),
+        most,
+      ),
+    ]),
+  );
 }
 
 /** At most so many points, evenly spaced, the last one always among them; numbers to six digits. */

@@ -1,19 +1,23 @@
 /** The result of a sweep: what each member reached at the same budget, read from the run folders. */
-import { basename, isAbsolute, join } from "node:path";
+import { join } from "node:path";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { type RunRecord, readRun } from "../store/run-record.ts";
 import type { FigureSpec } from "./figure.ts";
-import { type CurvePoint, collectResult, portableCommand } from "./result.ts";
+import { type CurvePoint, curvesOf, hoursOf, portableCommand, withoutPlaces } from "./result.ts";
 
 /** What members are compared by: measures of one split, each better when higher or when lower. */
-interface Comparison {
+export interface Comparison {
   readonly split: string;
   readonly measures: Readonly<Record<string, "higher" | "lower">>;
   /** The measure of the figure. */
   readonly main: string;
   /** A share, shown in per cent. */
   readonly percent: boolean;
+  /** Name of the speed in the log, and in tables. */
   readonly speed: string;
+  readonly shownSpeed: string;
+  /** What a step is called. */
+  readonly unit: string;
   readonly title: string;
   readonly x: string;
   readonly y: string;
@@ -27,6 +31,8 @@ export const comparisons = {
     main: "accuracy",
     percent: true,
     speed: "tokensPerSecond",
+    shownSpeed: "tokens/s",
+    unit: "steps",
     title: "validation accuracy",
     x: "update",
     y: "answers right",
@@ -37,6 +43,8 @@ export const comparisons = {
     main: "reward",
     percent: false,
     speed: "episodesPerSecond",
+    shownSpeed: "episodes/s",
+    unit: "episodes",
     title: "reward on test graphs",
     x: "episode",
     y: "mean reward",
@@ -180,39 +188,29 @@ async function collectMember(
     };
     return { ...known, ...nothing, speed: { [speed]: null } };
   }
-  const { note, resumed, gitCommit, summary } = await readRun(folder);
-  const { steps, hours, curves, machine } = await collectResult(folder, {
-    shows: "",
-    reportedBy: [],
-    paper: undefined,
-    points: 100,
-  });
+  const { note, resumed, gitCommit, summary, step, environment } = await readRun(folder);
   const metrics = await readMetrics(join(folder, metricsFile));
   const scored = metrics.filter((record) => record.split === split);
   const last = scored.at(-1);
-  const names = Object.keys(measures);
+  // Twenty tasks by a hundred points by every member is more than a result has to carry.
+  const whole = metrics.map((record) => ({
+    ...record,
+    values: picked(record.values, (name) => !/^task\d+$/.test(name)),
+  }));
   return {
     ...known,
     note,
     data: typeof summary.data === "string" ? summary.data : null,
     commits: [...new Set([gitCommit, ...resumed.map((entry) => entry.gitCommit)])],
-    steps,
-    hours,
+    steps: step,
+    hours: hoursOf(metrics),
     best: Object.fromEntries(
       Object.entries(measures).flatMap(([measure, better]) => bestOf(scored, measure, better)),
     ),
-    last: last
-      ? { step: last.step, values: picked(last.values, (measure) => names.includes(measure)) }
-      : null,
+    last: last ? { step: last.step, values: picked(last.values, (name) => name in measures) } : null,
     speed: { [speed]: medianOf(metrics.flatMap(({ times }) => times?.[speed] ?? [])) },
-    curves: Object.fromEntries(
-      Object.entries(curves).map(([part, points]) => [
-        part,
-        // Twenty tasks by a hundred points by every member is more than a result has to carry.
-        points.map(({ step, values }) => ({ step, values: picked(values, (key) => !/^task\d+$/.test(key)) })),
-      ]),
-    ),
-    machine,
+    curves: curvesOf(whole, 100),
+    machine: environment,
   };
 }
 
@@ -233,9 +231,8 @@ function bestOf(records: readonly MetricRecord[], measure: string, better: "high
   const sign = better === "higher" ? 1 : -1;
   let best: { value: number; step: number } | undefined;
   for (const { step, values } of records) {
-    const value = values[measure];
-    if (value === undefined || !Number.isFinite(value)) continue;
-    if (!best || sign * value > sign * best.value) best = { value, step };
+    const value = values[measure] ?? Number.NaN;
+    if (Number.isFinite(value) && (!best || sign * value > sign * best.value)) best = { value, step };
   }
   return best ? [[measure, best] as const] : [];
 }
@@ -246,14 +243,6 @@ function medianOf(speeds: readonly number[]): number | null {
   if (sorted.length === 0) return null;
   const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
   return Number(middle.toPrecision(4));
-}
-
-/** Settings as anybody may see them: of an absolute path only the last part stays. */
-function withoutPlaces<T>(settings: T): T {
-  const text = JSON.stringify(settings, (_key, value: unknown) =>
-    typeof value === "string" && isAbsolute(value) ? basename(value) : value,
-  );
-  return JSON.parse(text) as T;
 }
 
 /** Mean and spread of the finished members that differ in the seed alone. */

@@ -82,20 +82,26 @@ export async function saveModelFolder(path: string, content: ModelContent): Prom
   return target;
 }
 
-async function makeWay(target: string, fs: FileSystem): Promise<void> {
-  try {
-    const present = await readdir(target);
-    if (present.length > 0) {
-      throw new UsageError(`${target}: the folder exists and is not empty`, {
-        hint: "choose another folder, or remove this one first",
-      });
-    }
-    await rmdir(target);
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
+/** Refuses a path at which a model folder cannot be written: there is a file, or a folder that is not empty. */
+export async function checkFree(path: string): Promise<"absent" | "empty"> {
+  const target = resolve(path);
+  const present = await readdir(target).catch((error: unknown) => {
+    if (errorCode(error) === "ENOENT") return undefined;
     if (errorCode(error) === "ENOTDIR") throw new UsageError(`${target}: exists and is not a folder`);
-    if (errorCode(error) !== "ENOENT")
+    throw new StorageError(`cannot write to ${basename(target)}`, target, error);
+  });
+  if (present === undefined) return "absent";
+  if (present.length === 0) return "empty";
+  throw new UsageError(`${target}: the folder exists and is not empty`, {
+    hint: "choose another folder, or remove this one first",
+  });
+}
+
+async function makeWay(target: string, fs: FileSystem): Promise<void> {
+  if ((await checkFree(target)) === "empty") {
+    await rmdir(target).catch((error: unknown) => {
       throw new StorageError(`cannot write to ${basename(target)}`, target, error);
+    });
   }
   await fs.mkdir(dirname(target), { recursive: true }).catch((error: unknown) => {
     throw new StorageError(`cannot make ${basename(dirname(target))}`, dirname(target), error);

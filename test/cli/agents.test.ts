@@ -87,7 +87,12 @@ describe("fwm eval", () => {
     ["--batch: not for agents", () => ["report", agent, "--batch", "4", "--out", scratch]],
     ["stories that were not trained on", () => ["eval", story, "--split", "train"]],
     ["--episodes: not for models that answer", () => ["eval", story, "--episodes", "3"]],
-    ["no curve in common", () => ["report", agent, "--also", story, "--out", scratch]],
+    [
+      "no curve in common",
+      () => ["report", agent, "--also", story, "--out", scratch, "--figure", join(scratch, "both.svg")],
+    ],
+    ["--also: further runs are for a figure", () => ["report", agent, "--also", other, "--out", scratch]],
+    ["--name a/b: expected a plain file name", () => ["report", agent, "--name", "a/b", "--out", scratch]],
   ])("%s", async (message, words) => {
     const { code, stderr } = await run(words());
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
@@ -107,9 +112,15 @@ test.each([
   expect(stderr.trim().split("\n")).toHaveLength(2);
 });
 
+test("fwm package looks where it is to write before it scores", async () => {
+  const { code, stderr } = await run(["package", story, "--out", runs]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/^error: .*: the folder exists and is not empty/);
+});
+
 describe("fwm report", () => {
   test("files conditions, resumptions, curves and score, and draws the runs beside the authors'", async () => {
-    const [out, figure] = [join(scratch, "results"), join(scratch, "figure.svg")];
+    const [out, figure] = [join(scratch, "results"), join(scratch, "figures", "rewards.svg")];
     const { path } = await json<{ path: string }>(
       ...["report", agent, "--also", other, "--figure", figure, "--out", out],
       ...["--episodes", "2", "--threads", "1", "--checkpoint", "last"],

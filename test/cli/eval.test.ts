@@ -106,7 +106,10 @@ describe("prepared data", () => {
     expect(named.stderr).toContain("qa2_test.txt is missing");
     // The model folder knows its experiment, whose stories are the prepared ones.
     const scored = await run(["eval", model, "--split", "test", "--json"], { env });
-    expect(JSON.parse(scored.stdout)).toMatchObject({ questions: 6, state: "zero", generated: false });
+    expect(JSON.parse(scored.stdout)).toMatchObject({
+      ...{ questions: 6, state: "zero", generated: false },
+      paper: { accuracy: 0.9675, perplexity: 1.36 },
+    });
   });
 
   test("that is not there is bad data, with the command that makes it", async () => {

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { metarlExperiments, metarlNames } from "../../experiments/index.ts";
+import { metarlExperiments } from "../../experiments/index.ts";
 import { graphRules, playEpisode, randomPlayer, shortestPathPlayer } from "../../src/data/graphs.ts";
 import { buildAgent, makeTrainer, makeWorlds, trainMetarl } from "../../src/experiment/metarl.ts";
 import { benchMetarl } from "../../src/experiment/metarlBench.ts";
@@ -25,6 +25,8 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 type Change = { [Part in keyof MetarlSettings]?: Partial<MetarlSettings[Part]> };
 
 /** Settings of an experiment with its smoke settings and some more laid over them. */
+const metarlNames = Object.keys(metarlExperiments) as (keyof typeof metarlExperiments)[];
+
 function settingsOf(name: keyof typeof metarlExperiments, change: Change = {}): MetarlSettings {
   const { settings, smoke } = metarlExperiments[name];
   const part = (key: keyof MetarlSettings) => ({ ...settings[key], ...smoke[key], ...change[key] });

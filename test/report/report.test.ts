@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { accuracyFigure } from "../../src/report/accuracyFigure.ts";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
@@ -93,6 +94,40 @@ test("a smoothed curve is the mean of the neighbours there are", () => {
   const points = [0, 3, 9, 0, 6].map((y, x) => ({ x, y }));
   expect(smoothed(points, 3).map(({ y }) => y)).toEqual([1.5, 4, 4, 5, 3]);
   expect(smoothed(points, 1)).toEqual(points);
+});
+
+describe("the figure of answers", () => {
+  const curves = (...steps: number[]) => ({
+    valid: steps.map((step) => ({ step, values: { accuracy: step / 100 } })),
+  });
+  const paper = {
+    accuracy: 0.9675,
+    curve: [
+      { step: 20, accuracy: 0.5 },
+      { step: 40, accuracy: 0.8 },
+      { step: 60, accuracy: 0.9 },
+    ],
+  };
+
+  test("draws a run that began with another's weights where that one stood, and the authors' as far", () => {
+    const figure = accuracyFigure([
+      { name: "first", curves: curves(10, 30), begun: null, paper: null },
+      { name: "second", curves: curves(5, 10), begun: "first after 30 steps", paper },
+    ]);
+    expect(figure.lines.map(({ name, points }) => [name, points.map(({ x }) => x)])).toEqual([
+      ["first", [10, 30]],
+      ["second", [35, 40]],
+      ["the authors' released run (read off their plot)", [20, 40]],
+    ]);
+    expect(figure.marks).toEqual([{ name: "paper, test: 96.75 %", y: 0.9675 }]);
+  });
+
+  test("is the run alone where nothing was published, and where it was stopped before it was validated", () => {
+    const alone = accuracyFigure([{ name: "a", curves: curves(50), begun: null, paper: null }]);
+    expect([alone.lines.length, alone.marks]).toEqual([1, []]);
+    const empty = accuracyFigure([{ name: "a", curves: {}, begun: null, paper }]);
+    expect(empty.lines).toEqual([{ name: "a", points: [] }]);
+  });
 });
 
 describe("the figure of agents", () => {
@@ -193,7 +228,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
         format: "fwm-run",
         version: 1,
         experiment: "e",
-        settings: { training: { batch: 2, window: 3 } },
+        settings: { task: { data: "/home/me/babi" }, training: { batch: 2, window: 3 } },
         seed: 7,
         command: ["fwm", "train", "--out", folder],
         packageVersion: "0",
@@ -233,6 +268,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     expect(result).toMatchObject({ begun: "base after 5 steps", data: "a story less" });
     expect([stepsBefore(result.begun), stepsBefore(null)]).toEqual([5, 0]);
     expect(result.command).not.toContain("/");
+    expect(result.settings).toEqual({ task: { data: "babi" }, training: { batch: 2, window: 3 } });
     expect(result.resumed).toEqual([
       { step: 12, command: `fwm train --resume ${basename(folder)}`, commit: "def" },
     ]);
