@@ -241,6 +241,7 @@ const graphsCommand = command({
   },
 });
 
+/** The `data` commands. */
 export const dataCommands = group({
   name: "data",
   summary: "Prepare, count, solve and generate bAbI stories.",

@@ -272,7 +272,7 @@ async function openBatches(
 }
 
 /** What `config.json` says of a model: enough to build it again. */
-export function modelConfig(settings: Settings, experiment: string): Record<string, unknown> {
+function modelConfig(settings: Settings, experiment: string): Record<string, unknown> {
   return { format: modelFormat, version: 1, experiment, mode: settings.task.mode, system: settings.system };
 }
 

@@ -14,9 +14,7 @@ import { type AgentConfig, type GraphWorld, makeWorld } from "./metarl.ts";
 import { loadAgent } from "./metarlSaved.ts";
 
 /** Graphs an agent is evaluated on: those it was trained on, or as many others. */
-export const agentSplits = ["test", "train"] as const;
-/** A split that agents are evaluated on. */
-export type AgentSplit = (typeof agentSplits)[number];
+export type AgentSplit = "test" | "train";
 
 /** On which graphs to play, and how often. */
 export interface PlayOptions {

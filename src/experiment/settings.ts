@@ -2,8 +2,9 @@
 import { z } from "zod";
 import { fwmVariants } from "../model/fwm.ts";
 
-/** What `config.json` has as its format: of a model that answers, and of an agent. */
+/** What `config.json` of a model that answers has as its format. */
 export const modelFormat = "fwm-model";
+/** What `config.json` of an agent has as its format. */
 export const agentFormat = "fwm-agent";
 
 const size = z.int().min(1).max(65_536);

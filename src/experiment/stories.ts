@@ -51,7 +51,7 @@ export async function openStories(
 }
 
 /** The usual place of prepared data. */
-export function defaultFolder(env: Readonly<Record<string, string | undefined>>): string {
+function defaultFolder(env: Readonly<Record<string, string | undefined>>): string {
   return join(dataRoot(env), preparedName({ variant: "10k", tasks: allTasks, keepLastStory: false }));
 }
 

@@ -18,10 +18,8 @@ import type { Score } from "../train/score.ts";
 import { SequenceEvaluator, trainPrefix } from "../train/sequenceTrainer.ts";
 import { buildModel, type ModelConfig, parseModelConfig } from "./model.ts";
 
-/** Splits that are evaluated on. */
-export const evaluationSplits = ["valid", "test"] as const;
 /** A split that is evaluated on. */
-export type EvaluationSplit = (typeof evaluationSplits)[number];
+export type EvaluationSplit = "valid" | "test";
 
 /** Where the stream begins: zeros, or the state that row 0 of the training batch was in. */
 export type StartState = "zero" | "train";

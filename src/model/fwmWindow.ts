@@ -56,7 +56,7 @@ import {
 } from "./fwm.ts";
 
 /** Tokens per chunk: the fastest of 10, 20, 40, 50 and 100 at the paper's size; see docs/decisions.md. */
-export const defaultChunk = 50;
+const defaultChunk = 50;
 
 /** Choices for a window. */
 export interface FwmWindowOptions {

@@ -4,7 +4,7 @@ import { metricsFile, readMetrics } from "../store/metrics.ts";
 import type { FigureLine, FigureMark, FigureSpec } from "./figure.ts";
 
 /** Lines of the log that a point is the mean of, as in the authors' table. */
-export const neighbours = 11;
+const neighbours = 11;
 
 /** One run in the figure. */
 export interface RewardRun {

@@ -17,7 +17,7 @@ import { largestFile, readIfPresent } from "./read.ts";
 export const manifestFile = "manifest.json";
 
 /** Version of the folder format that is written and read. */
-export const formatVersion = 1;
+const formatVersion = 1;
 
 const largestManifest = 2 ** 20;
 
@@ -69,7 +69,7 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
 }
 
 /** A manifest read from its bytes; `file` is named in errors. */
-export function decodeManifest(bytes: Uint8Array, file: string): Manifest {
+function decodeManifest(bytes: Uint8Array, file: string): Manifest {
   const value = parseJsonObject(bytes, { file });
   if (value.format === "fwm-folder" && value.version !== formatVersion) {
     throw new DataError(`${file}: format version ${JSON.stringify(value.version)}`, {

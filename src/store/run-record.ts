@@ -35,7 +35,7 @@ const environmentSchema = z.strictObject({
 export type Environment = z.infer<typeof environmentSchema>;
 
 /** How a run stands. A run that says `running` although its process is gone is `interrupted`. */
-export const runStates = ["running", "finished", "interrupted", "diverged", "failed"] as const;
+const runStates = ["running", "finished", "interrupted", "diverged", "failed"] as const;
 
 /** How a run stands. */
 export type RunState = (typeof runStates)[number];

@@ -44,7 +44,7 @@ import {
 } from "./run-record.ts";
 
 /** How often, in milliseconds, `heartbeat` renews `run.json`. */
-export const heartbeatInterval = 15_000;
+const heartbeatInterval = 15_000;
 
 /** Choices that are not part of a run's description. */
 export interface RunOptions {

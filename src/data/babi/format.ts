@@ -44,7 +44,7 @@ export interface Story {
 }
 
 /** The people and animals that have names, in lower case; the files write them with a capital letter. */
-export const properNames: ReadonlySet<string> = new Set(
+const properNames: ReadonlySet<string> = new Set(
   (
     "antoine bernhard bill brian daniel emily fred gertrude greg jason jeff jessica john julie julius " +
     "lily mary sandra sumit winona yann"

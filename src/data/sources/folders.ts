@@ -24,7 +24,7 @@ const taskFile = /^qa([1-9]|1[0-9]|20)_(train|valid|test)(\.partial)?\.txt$/;
 const largestFile = 1 << 25;
 
 /** Whether `name` is a task file's name, whole or partial. */
-export function isTaskFile(name: string): boolean {
+function isTaskFile(name: string): boolean {
   return taskFile.test(name);
 }
 

@@ -23,7 +23,7 @@ import { sha256 } from "./official.ts";
 import { replaceFolder } from "./replace.ts";
 
 /** The version of the prepared form that this code writes and reads. */
-export const preparedVersion = 1;
+const preparedVersion = 1;
 /** The file that makes a folder a prepared one. */
 export const headerName = "catbabi.json";
 
