@@ -40,7 +40,7 @@ export async function openStories(
       if (task.source === "generated") return { kind: "generated", seed, tasks };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, share: task.share }
+        ? { kind: "mixed", ...real, share: task.share, tasks }
         : { kind: "prepared", ...real };
     },
     held(split, seed) {
@@ -61,11 +61,15 @@ function heldOut(split: "valid" | "test", tasks: readonly number[], seed: number
   return { ...endless, storiesPerEpoch: heldOutStories };
 }
 
-function remarksOn({ source, tasks }: Settings["task"], files: Catbabi | undefined): string[] {
+function remarksOn({ source, share, tasks }: Settings["task"], files: Catbabi | undefined): string[] {
   const told = `stories are generated (tasks ${tasks}); none are bAbI's own`;
   if (!files) return [told];
   const { filled, missing } = files.header;
-  const remarks = source === "generated" ? [`training ${told}`] : [];
+  const remarks: string[] = [];
+  if (source === "generated") remarks.push(`training ${told}`);
+  if (source === "mixed") {
+    remarks.push(`${Math.round(100 * share)} % of the training stories are generated (tasks ${tasks})`);
+  }
   for (const { task, split, stories } of filled) {
     remarks.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
   }

@@ -30,6 +30,13 @@ describe("prefetched batches", () => {
       "mixed",
       async () => ({ kind: "mixed", folder: await tinyPrepared(), split: "train", seed: 11, share: 0.7 }),
     ],
+    [
+      "mixed, of two tasks,",
+      async () => {
+        const real = { folder: await tinyPrepared(), split: "train", seed: 11 } as const;
+        return { kind: "mixed", ...real, share: 0.7, tasks: [16, 19] };
+      },
+    ],
   ])("of a %s stream equal those made here, and resume behind the last one taken", async (_, make) => {
     const spec = await make();
     const here = new StreamBatcher(await openStream(spec), settings);

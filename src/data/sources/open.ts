@@ -17,6 +17,8 @@ export type StreamSpec =
       readonly seed: number;
       /** The share of all stories that are generated: at least 0, below 1. */
       readonly share: number;
+      /** Tasks of the generated stories; all unless told. */
+      readonly tasks?: readonly number[];
     };
 
 /** The source of stories that `spec` describes; prepared data is read and checked. */
@@ -24,5 +26,7 @@ export async function openStream(spec: StreamSpec): Promise<StorySource> {
   if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks);
   const { splits } = await loadPrepared(spec.folder);
   const real = preparedSource(splits[spec.split], spec.seed);
-  return spec.kind === "prepared" ? real : mixedSource(real, generatedSource(spec.seed), spec.share);
+  return spec.kind === "prepared"
+    ? real
+    : mixedSource(real, generatedSource(spec.seed, spec.tasks), spec.share);
 }
