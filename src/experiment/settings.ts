@@ -16,11 +16,11 @@ const taskSchema = z.strictObject({
   name: z.literal("catbabi"),
   /** qa: only answers are learned; lm: every next token. */
   mode: z.enum(["qa", "lm"]),
-  /** Where training stories come from; validation and test are always the prepared files. */
+  /** Where training stories come from. Held-out ones are the prepared files, if there are any: docs/infinite-catbabi.md. */
   source: z.enum(["real", "generated", "mixed"]),
   /** Share of generated stories when the source is mixed. */
   share: share.max(0.99),
-  /** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
+  /** Tasks of generated stories, e.g. "1-20" or "1,2,15"; real stories are of all that were prepared. */
   tasks: z.union([z.string(), z.int().transform(String)]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
