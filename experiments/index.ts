@@ -14,6 +14,7 @@ import metarlLstm512 from "./metarl-lstm-512.ts";
 import metarlLstm1024 from "./metarl-lstm-1024.ts";
 import metarlLstm2048 from "./metarl-lstm-2048.ts";
 import metarlLstm4096 from "./metarl-lstm-4096.ts";
+import { quickstartFwm, quickstartLstm } from "./quickstart.ts";
 
 /** The experiments on catbAbI. */
 export const experiments = {
@@ -23,6 +24,8 @@ export const experiments = {
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-qa-lstm": catbabiQaLstm,
+  "quickstart-fwm": quickstartFwm,
+  "quickstart-lstm": quickstartLstm,
 } as const satisfies Record<string, Experiment>;
 
 /** The experiments in meta-reinforcement learning. */

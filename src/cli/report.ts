@@ -127,7 +127,13 @@ function lines(runs: readonly string[], results: readonly AnyResult[]): Line[] {
 
 async function accuracies(drawn: readonly Line[]): Promise<FigureSpec> {
   const { accuracyFigure } = await import("../report/accuracyFigure.ts");
-  return accuracyFigure(drawn.map(({ name, result }) => ({ name, ...(result as RunResult<Published>) })));
+  return accuracyFigure(
+    drawn.map(({ name, run, result }) => ({
+      ...(result as RunResult<Published>),
+      name,
+      folder: basename(resolve(run)),
+    })),
+  );
 }
 
 /** Episodes that the two players of a figure's frame play on every test graph. */

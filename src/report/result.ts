@@ -110,9 +110,10 @@ export async function collectResult<Paper = PublishedScore>(
   };
 }
 
-/** Updates made by the weights a run began with, as `begun` tells them. */
-export function stepsBefore(begun: string | null): number {
-  return Number(/ after (\d+) steps$/.exec(begun ?? "")?.[1] ?? 0);
+/** The run a run's weights came from and the updates it had made, as `begun` tells them. */
+export function origin(begun: string | null): { readonly run: string; readonly steps: number } | undefined {
+  const [, run, steps] = /^(.*) after (\d+) steps$/s.exec(begun ?? "") ?? [];
+  return run === undefined ? undefined : { run, steps: Number(steps) };
 }
 
 function remark(value: unknown): string | null {

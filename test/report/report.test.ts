@@ -7,7 +7,7 @@ import { accuracyFigure } from "../../src/report/accuracyFigure.ts";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
-import { collectResult, portableCommand, stepsBefore } from "../../src/report/result.ts";
+import { collectResult, origin, portableCommand } from "../../src/report/result.ts";
 import { type RewardRun, readRewards, rewardFigure, smoothed } from "../../src/report/rewardFigure.ts";
 
 test("a plot has its points where they belong", () => {
@@ -111,21 +111,25 @@ describe("the figure of answers", () => {
 
   test("draws a run that began with another's weights where that one stood, and the authors' as far", () => {
     const figure = accuracyFigure([
-      { name: "first", curves: curves(10, 30), begun: null, paper: null },
-      { name: "second", curves: curves(5, 10), begun: "first after 30 steps", paper },
+      { name: "a", folder: "one", curves: curves(10, 30), begun: null, paper: null },
+      { name: "b", folder: "two", curves: curves(5, 10), begun: "one after 30 steps", paper },
+      { name: "c", folder: "three", curves: curves(5), begun: "two after 10 steps", paper },
+      { name: "d", folder: "four", curves: curves(5), begun: "elsewhere after 7 steps", paper },
     ]);
     expect(figure.lines.map(({ name, points }) => [name, points.map(({ x }) => x)])).toEqual([
-      ["first", [10, 30]],
-      ["second", [35, 40]],
+      ["a", [10, 30]],
+      ["b", [35, 40]],
+      ["c", [45]],
+      ["d", [12]],
       ["the authors' released run (read off their plot)", [20, 40]],
     ]);
     expect(figure.marks).toEqual([{ name: "paper, test: 96.75 %", y: 0.9675 }]);
   });
 
   test("is the run alone where nothing was published, and where it was stopped before it was validated", () => {
-    const alone = accuracyFigure([{ name: "a", curves: curves(50), begun: null, paper: null }]);
+    const alone = accuracyFigure([{ name: "a", folder: "a", curves: curves(50), begun: null, paper: null }]);
     expect([alone.lines.length, alone.marks]).toEqual([1, []]);
-    const empty = accuracyFigure([{ name: "a", curves: {}, begun: null, paper }]);
+    const empty = accuracyFigure([{ name: "a", folder: "a", curves: {}, begun: null, paper }]);
     expect(empty.lines).toEqual([{ name: "a", points: [] }]);
   });
 });
@@ -266,7 +270,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     });
     expect(result).toMatchObject({ experiment: "e", seed: 7, commit: "abc", steps: 30, hours: 0.375 });
     expect(result).toMatchObject({ begun: "base after 5 steps", data: "a story less" });
-    expect([stepsBefore(result.begun), stepsBefore(null)]).toEqual([5, 0]);
+    expect(origin(result.begun)).toEqual({ run: "base", steps: 5 });
     expect(result.command).not.toContain("/");
     expect(result.settings).toEqual({ task: { data: "babi" }, training: { batch: 2, window: 3 } });
     expect(result.resumed).toEqual([
