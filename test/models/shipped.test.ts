@@ -34,6 +34,13 @@ test("two facts chained: who holds it, and where she is", async () => {
   expect((await stream.ask("where is the apple ?")).answers[0]!.word).toBe("garden");
 });
 
+test("induction: Brian is a lion, and lions are white", async () => {
+  const stream = model.stream();
+  await stream.read("julius is a lion . lily is a rhino . bernhard is a swan . lily is gray .");
+  await stream.read("bernhard is green . greg is a rhino . greg is gray . julius is white . brian is a lion .");
+  expect((await stream.ask("what color is brian ?")).answers[0]).toMatchObject({ word: "white" });
+});
+
 test("accuracy on 400 fixed new stories of all tasks", async () => {
   const { config, model: tensors } = await loadModelFolder(folder);
   const parsed = parseModelConfig(config);
@@ -47,8 +54,8 @@ test("accuracy on 400 fixed new stories of all tasks", async () => {
       `shipped model: ${(100 * score!.accuracy).toFixed(2)} % of ${score!.questions} generated questions`,
     );
     expect(score!.questions).toBeGreaterThan(1000);
-    // 93.1 % of the real test questions; the sample's standard deviation is below 1 %.
-    expect(score!.accuracy).toBeGreaterThan(0.9);
+    // 98.95 % of the real test questions; the sample's standard deviation is 0.3 %.
+    expect(score!.accuracy).toBeGreaterThan(0.975);
   } finally {
     await evaluator.release();
   }
