@@ -37,7 +37,9 @@ test("two facts chained: who holds it, and where she is", async () => {
 test("induction: Brian is a lion, and lions are white", async () => {
   const stream = model.stream();
   await stream.read("julius is a lion . lily is a rhino . bernhard is a swan . lily is gray .");
-  await stream.read("bernhard is green . greg is a rhino . greg is gray . julius is white . brian is a lion .");
+  await stream.read(
+    "bernhard is green . greg is a rhino . greg is gray . julius is white . brian is a lion .",
+  );
   expect((await stream.ask("what color is brian ?")).answers[0]).toMatchObject({ word: "white" });
 });
 
