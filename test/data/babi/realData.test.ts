@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 import { fillMissing, officialTrainingSize } from "../../../src/data/babi/fill.ts";
 import { formatStories, type Story, storyTokens } from "../../../src/data/babi/format.ts";
-import { generateStories, tasks } from "../../../src/data/babi/generator/generate.ts";
+import { generateStories, generateStory, tasks } from "../../../src/data/babi/generator/generate.ts";
 import { answerStory } from "../../../src/data/babi/reader/reader.ts";
 import { solveStories } from "../../../src/data/babi/reader/solve.ts";
 import { statisticsReport, statisticsTable } from "../../../src/data/babi/statistics.ts";
@@ -49,6 +49,16 @@ describe.skipIf(!haveRealData)("the real files", { timeout }, () => {
     for (const task of tasks) {
       const [stories, questions] = counts(splits.train.filter((story) => story.task === task));
       if (task !== 3) expect({ stories, questions }).toEqual(officialTrainingSize[task]);
+    }
+  });
+
+  test("are not told again by the generator, but for task 4, which has few stories", () => {
+    const text = (story: Story): string => storyTokens(story).tokens.join(" ");
+    const known = new Map(splits.test.map((story) => [text(story), story.task]));
+    for (const task of tasks) {
+      const told = Array.from({ length: 2000 }, (_, index) => generateStory({ task, seed: 1, index }));
+      const again = told.filter((story) => known.has(text(story)));
+      if (task !== 4) expect(again.length, `task ${task}`).toBe(0);
     }
   });
 
