@@ -231,7 +231,7 @@ interface Begun {
 /** The weights of a run, checkpoint or model folder, if they fit the system of the settings. */
 async function weightsOf(folder: string, { system }: Settings): Promise<Begun> {
   const { model, path, step, kind, config } = await loadModelFolder(folder);
-  parseModelConfig(config, `${path}/config.json`);
+  const saved: Settings["system"] = parseModelConfig(config, `${path}/config.json`).system;
   const wanted = new Map(
     buildSystem(system).parameters.map((parameter) => [stateAttrs(parameter)!.name, parameter]),
   );
@@ -244,6 +244,17 @@ async function weightsOf(folder: string, { system }: Settings): Promise<Begun> {
       found: there ? `${there.dtype} [${there.shape.join(", ")}]` : "none",
       hint: "begin with a model of the same sizes; --print-config shows the experiment's",
     });
+  }
+  if (saved.name === "fwm" && system.name === "fwm") {
+    for (const name of ["variant", "keys"] as const) {
+      if (saved[name] === system[name]) continue;
+      throw new UsageError(`${folder}: its weights were trained with other equations`, {
+        setting: `system.${name}`,
+        expected: system[name],
+        found: saved[name],
+        hint: `train with --set system.${name}=${saved[name]}, or begin with another model`,
+      });
+    }
   }
   // The name of a checkpoint's folder says no more than its step does.
   const name = basename(kind === "checkpoint" ? dirname(path) : resolve(folder));

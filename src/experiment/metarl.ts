@@ -28,6 +28,7 @@ import {
 import { A2cTrainer } from "../train/a2cTrainer.ts";
 import { actPrefix } from "../train/actor.ts";
 import { adam } from "../train/optimizers.ts";
+import { rateAt } from "../train/schedules.ts";
 import { type AgentSettings, type MetarlSettings, metarlSchema } from "./metarlSettings.ts";
 import {
   asHost,
@@ -62,7 +63,7 @@ export async function trainMetarl(
       trainer,
       makeWorlds(settings),
       runFolder(run, trainer, settings),
-      settings.training,
+      { ...settings.training, rate: rateOf(settings.training) },
       { firstStep: checkpoint?.step ?? 0, progress },
       context.signal,
       context.watch,
@@ -76,6 +77,12 @@ export async function trainMetarl(
     await trainer.release();
     await run.close(outcome, note);
   }
+}
+
+/** The learning rate at each episode. */
+function rateOf(training: MetarlSettings["training"]): (episode: number) => number {
+  const schedule = { ...training, warmup: 0, decayFrom: 0 };
+  return (episode) => rateAt(episode, training.steps, schedule);
 }
 
 /** The agent that settings describe. */
@@ -94,11 +101,12 @@ export function makeTrainer(
   { task, system, training }: MetarlSettings,
   { threads, device }: Pick<OpenContext, "threads" | "device"> = {},
 ): A2cTrainer {
+  const { beta1, beta2, eps } = training;
   return new A2cTrainer(
     buildAgent(system),
     {
       ...training,
-      optimizer: adam(training),
+      optimizer: adam({ beta1, beta2, eps }),
       agents: training.batch,
       steps: task.length,
       observation: observationSize,

@@ -13,7 +13,7 @@ const taskSchema = z.strictObject({
   /** The paper's rules, or those of the authors' program; each of the next three wins over them when given. */
   rules: z.enum(Object.keys(graphRules) as [keyof typeof graphRules, ...(keyof typeof graphRules)[]]),
   /** What an agent is told of its reward. */
-  rewardInput: z.enum(["none", "last", "cumulative"]).optional(),
+  rewardInput: z.enum(["none", "success", "last", "cumulative"]).optional(),
   /** Whether reaching the reward sets the count of failures to 0. */
   timerOnSuccess: z.enum(["reset", "kept"]).optional(),
   /** Where previous action and constant stand in an observation. */
@@ -47,11 +47,20 @@ const trainingSchema = z.strictObject({
   /** Episodes of all agents together, each followed by one update. */
   steps: z.int().min(1).max(0xffffffff),
   learningRate: z.number().positive(),
+  /** How the rate falls to the share `final` of itself at the last episode; see src/train/schedules.ts. */
+  decay: z.enum(["none", "cosine", "linear"]).default("none"),
+  final: share.default(0),
   beta1: share,
   beta2: share,
   eps: z.number().positive(),
+  /** Global norm above which gradients are scaled down; 0 for never. */
+  clip: z.number().min(0).default(0),
+  /** Rewards are multiplied by this before they are learned from. */
+  rewardScale: z.number().positive().default(1),
   /** γ */
   discount: share,
+  /** λ: 1 sums rewards to the end of the episode; less trusts the critic with what is further away. */
+  lambda: share.default(1),
   /** Weight of the critic's loss. */
   value: z.number().min(0),
   /** Weight of the policy's entropy. */
@@ -137,10 +146,15 @@ export const releasedMetarlTraining: MetarlSettings["training"] = {
   batch: 600,
   steps: 51_000,
   learningRate: 1e-3,
+  decay: "none",
+  final: 0,
   beta1: 0.9,
   beta2: 0.999,
   eps: 1e-4,
+  clip: 0,
+  rewardScale: 1,
   discount: 0.9,
+  lambda: 1,
   value: 0.1,
   entropy: 0.03,
   advantage: "broadcast",

@@ -68,6 +68,7 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
     const run = await createRun(folder, { experiment, settings, seed: settings.training.seed, ...about });
     return { run, checkpoint: undefined };
   }
+  const { state } = await readRun(plan.folder);
   const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
     ...(plan.from ? { from: plan.from } : {}),
     firstStep: (updates) => updates + 1,
@@ -78,7 +79,8 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
       `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
     );
   }
-  if (checkpoint && checkpoint.step >= settings.training.steps && !isDue(checkpoint)) {
+  // One that was killed after its last step is not finished yet: there may be a validation to make up for.
+  if (checkpoint && checkpoint.step >= settings.training.steps && state === "finished") {
     await run.close("finished");
     throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
       hint: "give more with --steps",
@@ -86,11 +88,6 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
   }
   if (plan.steps !== undefined) await run.update({ settings });
   return { run, checkpoint };
-}
-
-/** Whether the run was stopped between its last update and the validation after it. */
-function isDue({ state }: LoadedCheckpoint): boolean {
-  return (state as { progress?: { due?: boolean } }).progress?.due === true;
 }
 
 /** How a run ended, for its record: read off the error that ended it. */

@@ -9,6 +9,8 @@ export interface CardScore {
   readonly accuracy: number;
   readonly perplexity: number;
   readonly questions: number;
+  /** Whether the stories were generated: the paper has no number for those. */
+  readonly generated: boolean;
   readonly remarks: readonly string[];
   readonly perTask: Readonly<Record<number, { readonly accuracy: number; readonly questions: number }>>;
 }
@@ -55,7 +57,7 @@ export function modelCard(
   const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
   const { training } = result.settings as { training: { batch: number; window: number } };
   const tokens = result.steps * training.batch * training.window;
-  const published = result.paper?.accuracy;
+  const paper = score.generated ? undefined : result.paper;
   const rows = Object.entries(score.perTask).map(
     ([task, { accuracy, questions }]) =>
       `| ${task} | ${taskNames[Number(task) - 1] ?? ""} | ${questions} | ${percent(accuracy)} |`,
@@ -69,8 +71,8 @@ ${result.shows}. ${about.weights.toLocaleString("en-US")} weights, float32.
 
 | | |
 | --- | --- |
-| accuracy, ${score.split} | **${percent(score.accuracy)}** of ${score.questions.toLocaleString("en-US")} questions${published ? ` (paper: ${percent(published)})` : ""} |
-| perplexity | ${score.perplexity.toFixed(3)}${result.paper?.perplexity ? ` (paper: ${result.paper.perplexity})` : ""} |
+| accuracy, ${score.split} | **${percent(score.accuracy)}** of ${score.questions.toLocaleString("en-US")} questions${paper ? ` (paper: ${percent(paper.accuracy)})` : ""} |
+| perplexity | ${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""} |
 | protocol | ${score.split} split, batch ${score.batch}, start state: ${score.state} |
 ${history(result)}
 | updates | ${result.steps.toLocaleString("en-US")} (${tokens.toLocaleString("en-US")} tokens)${about.step === null ? "" : `, this one after ${about.step.toLocaleString("en-US")}`}, ${result.hours.toFixed(1)} hours |

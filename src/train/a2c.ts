@@ -4,7 +4,7 @@
  *   code         meaning                                                                    shape
  *   π            policy: softmax(logits) + 1e-8, made to sum to 1 again                     [T, B, A]
  *   V            the critic's estimate of the return                                        [T, B]
- *   G            return: G_t = r_t + γ G_{t+1}, and 0 after the last step                   [T, B]
+ *   G            return: G_t = r_t + γ (λ G_{t+1} + (1-λ) V_{t+1}), and 0 after the last step [T, B]
  *   advantage    "a2c": G - V, each agent its own critic;  "broadcast": G - mean_b V        [T, B]
  *
  *   loss = 1/T Σ_t [ -mean_b( log π_t(a_t) · advantage_t ) + value · VL_t - entropy · mean_b H(π_t) ]
@@ -51,6 +51,8 @@ export interface World {
 export interface A2cSettings {
   /** γ */
   readonly discount: number;
+  /** λ: 1 sums rewards to the end of the episode; less trusts the critic with what is further away. */
+  readonly lambda: number;
   /** Weight of the critic's loss. */
   readonly value: number;
   /** Weight of the policy's entropy. */
@@ -58,10 +60,18 @@ export interface A2cSettings {
   readonly advantage: "a2c" | "broadcast";
 }
 
-/** Discounted sums of the rewards that are to come, [T, B] → [T, B]. */
-export function discountedReturns(rewards: Float32Array, agents: number, discount: number): Float32Array {
+/** Returns G of rewards and the critic's estimates V, both [T, B]; with λ = 1 discounted sums of the rewards. */
+export function returnsOf(
+  rewards: Float32Array,
+  V: Float32Array,
+  agents: number,
+  { discount, lambda }: Pick<A2cSettings, "discount" | "lambda">,
+): Float32Array {
   const returns = Float32Array.from(rewards);
-  for (let i = returns.length - agents - 1; i >= 0; i--) returns[i]! += discount * returns[i + agents]!;
+  for (let i = returns.length - agents - 1; i >= 0; i--) {
+    const next = i + agents;
+    returns[i]! += discount * (lambda * returns[next]! + (1 - lambda) * V[next]!);
+  }
   return returns;
 }
 
@@ -115,7 +125,7 @@ export interface LearnResult {
 export interface A2cLoopSettings {
   /** Episodes, each followed by one update. */
   readonly steps: number;
-  readonly learningRate: number;
+  readonly rate: (episode: number) => number;
   /** Episodes between lines of the log, each with a test episode. */
   readonly logEvery: number;
   readonly saveEvery: number;
@@ -175,8 +185,9 @@ export async function trainA2c(
   for (let i = from.firstStep; i < settings.steps; i++) {
     if (signal.aborted) return interrupted(i);
     const reward = await learner.play(worlds.train, i);
-    const { refused, ...values } = await learner.learn(settings.learningRate);
-    if (refused !== undefined) throw diverged(i, refused, values, settings.learningRate, saved);
+    const rate = settings.rate(i);
+    const { refused, ...values } = await learner.learn(rate);
+    if (refused !== undefined) throw diverged(i, refused, values, rate, saved);
     const done = i + 1;
     progress = counted(progress, { reward, ...values });
     watch.onEpisode?.(i, reward, speed.add());

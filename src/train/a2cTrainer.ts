@@ -5,20 +5,17 @@ import type { Agent } from "../model/agents.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { type CompileOptions, compile, type Program } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
-import {
-  type A2cSettings,
-  a2cLoss,
-  discountedReturns,
-  type Learner,
-  type LearnResult,
-  type World,
-} from "./a2c.ts";
+import { type A2cSettings, a2cLoss, type Learner, type LearnResult, returnsOf, type World } from "./a2c.ts";
 import { Actor, type ActorSizes, actPrefix, sampleActions } from "./actor.ts";
-import { globalNorm, type Optimizer } from "./optimizers.ts";
+import { clipByNorm, globalNorm, type Optimizer } from "./optimizers.ts";
 
 /** Sizes of an episode, and how it is learned from. */
 export interface A2cTrainerSettings extends A2cSettings, ActorSizes {
   readonly optimizer: Optimizer;
+  /** Rewards are multiplied by this before they are learned from. */
+  readonly rewardScale: number;
+  /** Global norm above which gradients are scaled down; 0 for never. */
+  readonly clip: number;
   /** Seed of the weights. */
   readonly seed: number;
 }
@@ -33,6 +30,7 @@ export class A2cTrainer implements Learner {
   private readonly observations: Float32Array;
   private readonly actions: Int32Array;
   private readonly rewards: Float32Array;
+  private readonly values: Float32Array;
   private readonly uniform: Float32Array;
   private learner: Promise<Program> | undefined;
 
@@ -48,6 +46,7 @@ export class A2cTrainer implements Learner {
     this.observations = new Float32Array(T * B * O);
     this.actions = new Int32Array(T * B);
     this.rewards = new Float32Array(T * B);
+    this.values = new Float32Array(T * B);
     this.uniform = new Float32Array(B);
   }
 
@@ -60,7 +59,8 @@ export class A2cTrainer implements Learner {
       const x = this.observations.subarray(t * B * O, (t + 1) * B * O);
       const actions = this.actions.subarray(t * B, (t + 1) * B);
       world.observe(x, 0);
-      const { policy } = await this.actor.act(x);
+      const { policy, value } = await this.actor.act(x);
+      this.values.set(value, t * B);
       world.draw(this.uniform, episode, t);
       sampleActions(policy, this.uniform, actions);
       this.rewards.set(world.step(actions), t * B);
@@ -71,8 +71,9 @@ export class A2cTrainer implements Learner {
   /** One update from the stored episode. Nothing changes when the loss or the gradient is not finite. */
   async learn(learningRate: number): Promise<LearnResult> {
     const program = await this.compiled();
-    const { agents, discount } = this.settings;
-    const returns = discountedReturns(this.rewards, agents, discount);
+    const { agents, rewardScale } = this.settings;
+    const rewards = this.rewards.map((reward) => reward * rewardScale);
+    const returns = returnsOf(rewards, this.values, agents, this.settings);
     const feeds = { x: this.observations, actions: this.actions, returns, learningRate };
     const sound = (values: Record<string, ArrayLike<number | bigint>>): boolean =>
       [values.loss![0], values.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
@@ -107,16 +108,18 @@ export class A2cTrainer implements Learner {
   }
 
   private compile(): Promise<Program> {
-    const { agents: B, steps: T, observation: O, optimizer } = this.settings;
+    const { agents: B, steps: T, observation: O, optimizer, clip } = this.settings;
     const { parameters } = this.agent;
     const output = this.agent.episode(input("x", [T, B, O]));
     const parts = a2cLoss(output, input("actions", [T, B], "i32"), input("returns", [T, B]), this.settings);
     const gradients = grad(parts.loss, parameters);
+    const gradNorm = globalNorm(gradients);
+    const clipped = clip > 0 ? clipByNorm(gradients, clip, gradNorm) : gradients;
     return compile(
       {
         name: "learn",
-        outputs: { ...parts, gradNorm: globalNorm(gradients) },
-        updates: optimizer(parameters, gradients, input("learningRate", [])),
+        outputs: { ...parts, gradNorm },
+        updates: optimizer(parameters, clipped, input("learningRate", [])),
       },
       { ...this.options, state: this.state },
     );

@@ -90,9 +90,12 @@ describe.skipIf(!isBuilt)("a run that is stopped and resumed equals one that nev
   test("killed at random moments, again and again", async () => {
     const folder = join(scratch, "killed");
     const key = keyOf(7, "kill");
+    const record = join(folder, "run.json");
+    const state = () => (JSON.parse(readFileSync(record, "utf8")) as { state: string }).state;
     let kills = 0;
     for (let attempt = 0; attempt < 12; attempt++) {
-      const begun = existsSync(join(folder, "run.json"));
+      const begun = existsSync(record);
+      if (begun && state() === "finished") break; // killed on its way out
       const { child, ended, saw } = start(
         begun ? ["train", "--resume", folder, "--threads", "1"] : [...small, "--out", folder],
       );
@@ -108,8 +111,7 @@ describe.skipIf(!isBuilt)("a run that is stopped and resumed equals one that nev
       }
     }
     expect(kills).toBeGreaterThan(0);
-    const { state } = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as { state: string };
-    if (state !== "finished") {
+    if (state() !== "finished") {
       const last = await start(["train", "--resume", folder, "--threads", "1"]).ended;
       expect(last.code, last.stderr).toBe(0);
     }
@@ -274,6 +276,30 @@ describe("--init", () => {
     expect(stderr).toMatch(/do not fit.*\n.*fwm\.read/);
     expect(existsSync(folder)).toBe(false);
   });
+
+  test("weights of other equations fit by their shapes, and are refused all the same", async () => {
+    const folder = join(scratch, "other");
+    const { code, stderr } = await run([
+      ...[...base, "--init", first, "--out", folder, "--set", "system.keys=concat"],
+    ]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/other equations.*\n.*system\.keys/);
+    expect(existsSync(folder)).toBe(false);
+  });
+});
+
+test("a run that was killed after its last step is finished by resuming it, and then refuses", async () => {
+  const folder = join(scratch, "late");
+  const train = ["train", "catbabi-qa-fwm", "--smoke", "--steps", "2", "--out", folder];
+  expect((await run(train)).code).toBe(0);
+  const path = join(folder, "run.json");
+  const record = JSON.parse(readFileSync(path, "utf8")) as { state: string };
+  writeFileSync(path, JSON.stringify({ ...record, state: "running" }));
+  const again = ["train", "--resume", folder];
+  expect((await run(again)).code).toBe(0);
+  expect((await readRun(folder)).state).toBe("finished");
+  const refused = await run(again);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("has made its 2 steps")]);
 });
 
 test("more steps given on resuming become the run's own", async () => {

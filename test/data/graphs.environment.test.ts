@@ -46,13 +46,15 @@ function referenceObservation(agent: Agent, step: number, steps: number, rules: 
     rules.layout === "paper"
       ? [...oneHot(3, previous), previous === -1 ? 1 : 0, 1]
       : [0, ...oneHot(3, previous), 1];
-  const reward = { none: 0, last: agent.last, cumulative: agent.sum }[rules.rewardInput];
+  const reward = { none: 0, success: agent.last === 10 ? 1 : 0, last: agent.last, cumulative: agent.sum }[
+    rules.rewardInput
+  ];
   return [...oneHot(5, agent.reward), ...oneHot(5, agent.at), ...middle, step / steps, reward].map(
     Math.fround,
   );
 }
 
-const allRules: GraphRules[] = (["none", "last", "cumulative"] as const).flatMap((rewardInput) =>
+const allRules: GraphRules[] = (["none", "success", "last", "cumulative"] as const).flatMap((rewardInput) =>
   (["reset", "kept"] as const).flatMap((timerOnSuccess) =>
     (["paper", "released"] as const).map((layout) => ({ rewardInput, timerOnSuccess, layout })),
   ),

@@ -287,6 +287,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
         accuracy: 0.95,
         perplexity: 1.2,
         questions: 1000,
+        generated: false,
         remarks: [],
         perTask: { 15: { accuracy: 1, questions: 500 }, 16: { accuracy: 0.5, questions: 500 } },
       },

@@ -10,10 +10,10 @@ import {
   type A2cRun,
   type A2cSettings,
   a2cLoss,
-  discountedReturns,
   freshA2cProgress,
   type Learner,
   policyOf,
+  returnsOf,
   trainA2c,
   type World,
 } from "../../src/train/a2c.ts";
@@ -21,13 +21,34 @@ import { sampleActions } from "../../src/train/actor.ts";
 import { centralDifferences, expectClose, normals } from "../support/check.ts";
 
 const exact = { rtol: 1e-9, atol: 1e-11 };
-const weights = { discount: 0.9, value: 0.1, entropy: 0.03 };
+const weights = { discount: 0.9, lambda: 1, value: 0.1, entropy: 0.03 };
 
 test("returns: what is still to come, discounted", () => {
   // Two agents, three steps: agent 0 gets 1, 0, 10 and agent 1 gets 0, -2, 0.
-  const returns = discountedReturns(Float32Array.of(1, 0, 0, -2, 10, 0), 2, 0.5);
+  const rewards = Float32Array.of(1, 0, 0, -2, 10, 0);
+  const V = Float32Array.of(7, 7, 7, 7, 7, 7);
+  const returns = returnsOf(rewards, V, 2, { discount: 0.5, lambda: 1 });
   expect([...returns]).toEqual([1 + 0.5 * 5, 0 + 0.5 * -2, 5, -2, 10, 0]);
-  expect([...discountedReturns(Float32Array.of(3, 4), 2, 0.9)]).toEqual([3, 4]);
+  const one = returnsOf(Float32Array.of(3, 4), Float32Array.of(9, 9), 2, { discount: 0.9, lambda: 0.5 });
+  expect([...one]).toEqual([3, 4]);
+});
+
+test("returns with λ: the advantage is the decayed sum of the critic's one-step errors", () => {
+  const rewards = Float32Array.of(1, 0, 0, -2, 10, 0);
+  const V = Float32Array.of(0.5, -1, 2, 3, -4, 6);
+  const [discount, lambda, agents, steps] = [0.5, 0.25, 2, 3];
+  const returns = returnsOf(rewards, V, agents, { discount, lambda });
+  for (let agent = 0; agent < agents; agent++) {
+    for (let t = 0; t < steps; t++) {
+      let advantage = 0;
+      for (let later = t; later < steps; later++) {
+        const at = later * agents + agent;
+        const error = rewards[at]! + discount * (V[at + agents] ?? 0) - V[at]!;
+        advantage += (discount * lambda) ** (later - t) * error;
+      }
+      expect(returns[t * agents + agent]! - V[t * agents + agent]!).toBeCloseTo(advantage, 6);
+    }
+  }
 });
 
 test("actions: the cumulated probabilities cut [0, 1) into intervals", () => {
@@ -198,7 +219,7 @@ function stage({ divergesAt = -1 } = {}) {
 }
 
 describe("the loop", () => {
-  const settings = { steps: 4, learningRate: 0.1, logEvery: 2, saveEvery: 4 };
+  const settings = { steps: 4, rate: (i: number) => (i < 3 ? 0.1 : 0.05), logEvery: 2, saveEvery: 4 };
   const start = { firstStep: 0, progress: freshA2cProgress };
 
   test("acts, learns, looks and saves in order", async () => {
@@ -217,7 +238,7 @@ describe("the loop", () => {
       "play train 2",
       "learn 0.1",
       "play train 3",
-      "learn 0.1",
+      "learn 0.05",
       "log train 4 2.5",
       "play test 4",
       "log test 4 4",

@@ -8,7 +8,7 @@
  * The paper and the authors' released code differ in three rules, each of which is an option here:
  *
  *   option           paper          released     meaning
- *   rewardInput      "cumulative"   "none"       observation 16: the sum so far, the last reward, or 0
+ *   rewardInput      "cumulative"   "none"       observation 16: the sum so far, the last reward, success, or 0
  *   timerOnSuccess   "reset"        "kept"       whether reaching the reward sets the count of failures to 0
  *   layout           "paper"        "released"   observations 10 to 14, see `observe`
  *
@@ -21,8 +21,8 @@ import { actions as actionCount, checkSeed, type Graphs, states } from "./sample
 
 /** What distinguishes the paper's environment from the one its released code has. */
 export interface GraphRules {
-  /** What the agent is told of its reward. */
-  readonly rewardInput: "none" | "last" | "cumulative";
+  /** What the agent is told of its reward; "success": 1 after a step that reached it, else 0. */
+  readonly rewardInput: "none" | "success" | "last" | "cumulative";
   /** Whether reaching the reward sets the count of failures back, or it goes on counting. */
   readonly timerOnSuccess: "reset" | "kept";
   /** Where the previous action and the constant bit stand in the observation. */
@@ -212,7 +212,8 @@ export class GraphEnvironment {
       else if (action !== none) into[row + 11 + action] = 1;
       into[row + 14] = 1;
       into[row + 15] = progress;
-      if (rewardInput === "last") into[row + 16] = rewards[agent]!;
+      if (rewardInput === "success") into[row + 16] = rewards[agent] === successReward ? 1 : 0;
+      else if (rewardInput === "last") into[row + 16] = rewards[agent]!;
       else if (rewardInput === "cumulative") into[row + 16] = total[agent]!;
     }
   }
