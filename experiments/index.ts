@@ -10,7 +10,9 @@ import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import catbabiQaLstm from "./catbabi-qa-lstm.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
+import metarlFwmTuned from "./metarl-fwm-tuned.ts";
 import metarlLstm512 from "./metarl-lstm-512.ts";
+import metarlLstm512Tuned from "./metarl-lstm-512-tuned.ts";
 import metarlLstm1024 from "./metarl-lstm-1024.ts";
 import metarlLstm2048 from "./metarl-lstm-2048.ts";
 import metarlLstm4096 from "./metarl-lstm-4096.ts";
@@ -32,7 +34,9 @@ export const experiments = {
 export const metarlExperiments = {
   "metarl-fwm": metarlFwm,
   "metarl-fwm-corrected": metarlFwmCorrected,
+  "metarl-fwm-tuned": metarlFwmTuned,
   "metarl-lstm-512": metarlLstm512,
+  "metarl-lstm-512-tuned": metarlLstm512Tuned,
   "metarl-lstm-1024": metarlLstm1024,
   "metarl-lstm-2048": metarlLstm2048,
   "metarl-lstm-4096": metarlLstm4096,

@@ -3,7 +3,7 @@ import { metarlExperiments } from "../../experiments/index.ts";
 import { graphRules } from "../data/graphs.ts";
 import { UsageError } from "../errors.ts";
 import type { AgentEvaluation, AgentSplit } from "../experiment/metarlEvaluate.ts";
-import type { MetarlExperiment } from "../experiment/metarlSettings.ts";
+import { type MetarlExperiment, rulesOf } from "../experiment/metarlSettings.ts";
 import type { LoadedModel } from "../store/model-folder.ts";
 import type { Output } from "./output.ts";
 import { table, thousands } from "./table.ts";
@@ -45,7 +45,7 @@ export async function scoreAgent(
   }
 }
 
-/** What the authors' agent had reached at the end of its log on the split; null where the rules are others than theirs. */
+/** What the authors' agent had reached at the end of its log on the split; null where the rules are not the experiment's. */
 export function publishedReward({
   experiment,
   rules,
@@ -58,7 +58,7 @@ export function publishedReward({
   const known = (metarlExperiments as Readonly<Record<string, MetarlExperiment>>)[experiment];
   if (!known?.paper) return null;
   const { task } = known.settings;
-  const theirs = { ...graphRules[task.rules], length: task.length };
+  const theirs = { ...rulesOf(task), length: task.length };
   const same = Object.entries({ ...rules, length }).every(
     ([name, value]) => theirs[name as keyof typeof theirs] === value,
   );

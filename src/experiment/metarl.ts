@@ -5,7 +5,6 @@ import {
   fillUniform,
   GraphEnvironment,
   type Graphs,
-  graphRules,
   observationSize,
   purpose,
   sampleGraphSets,
@@ -29,7 +28,7 @@ import { A2cTrainer } from "../train/a2cTrainer.ts";
 import { actPrefix } from "../train/actor.ts";
 import { adam } from "../train/optimizers.ts";
 import { rateAt } from "../train/schedules.ts";
-import { type AgentSettings, type MetarlSettings, metarlSchema } from "./metarlSettings.ts";
+import { type AgentSettings, type MetarlSettings, metarlSchema, rulesOf } from "./metarlSettings.ts";
 import {
   asHost,
   fromHost,
@@ -129,21 +128,18 @@ export type GraphWorld = World & { readonly environment: GraphEnvironment };
 
 /** Some graphs as a world of a trainer; places and actions depend on `seed` and `split`. */
 export function makeWorld(
-  { rules, rewardInput, timerOnSuccess, layout, length }: MetarlSettings["task"],
+  task: MetarlSettings["task"],
   graphs: Graphs,
   seed: number,
   split: "train" | "test",
 ): GraphWorld {
-  const named = graphRules[rules];
   const environment = new GraphEnvironment({
+    ...rulesOf(task),
     graphs,
     seed,
     split,
-    rules,
-    rewardInput: rewardInput ?? named.rewardInput,
-    timerOnSuccess: timerOnSuccess ?? named.timerOnSuccess,
-    layout: layout ?? named.layout,
-    steps: length,
+    rules: task.rules,
+    steps: task.length,
   });
   const use = split === "train" ? purpose.trainAction : purpose.testAction;
   return {

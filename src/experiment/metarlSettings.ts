@@ -1,6 +1,6 @@
 /** Settings of a meta-reinforcement-learning experiment: rules of the graphs, an agent, and how it learns. */
 import { z } from "zod";
-import { graphRules } from "../data/graphs.ts";
+import { type GraphRules, graphRules } from "../data/graphs.ts";
 import { fwmVariants } from "../model/fwm.ts";
 
 const size = z.int().min(1).max(65_536);
@@ -84,6 +84,16 @@ export const metarlSchema = z.strictObject({
 export type MetarlSettings = z.infer<typeof metarlSchema>;
 /** Settings of an agent. */
 export type AgentSettings = MetarlSettings["system"];
+
+/** The rules of a task: the named set, and over it what is given by name. */
+export function rulesOf(task: MetarlSettings["task"]): GraphRules {
+  const named = graphRules[task.rules];
+  return {
+    rewardInput: task.rewardInput ?? named.rewardInput,
+    timerOnSuccess: task.timerOnSuccess ?? named.timerOnSuccess,
+    layout: task.layout ?? named.layout,
+  };
+}
 
 /** What the authors' log of an agent says: mean total reward per episode. */
 export interface MetarlPaper {

@@ -44,13 +44,23 @@ describe("experiments", () => {
   });
 
   test("have the weights they claim", () => {
-    const weights = metarlNames.map((name) =>
+    const weights = metarlNames.map((name) => [
+      name,
       buildAgent(metarlExperiments[name].settings.system).parameters.reduce(
         (total, { shape }) => total + sizeOf(shape),
         0,
       ),
-    );
-    expect(weights).toEqual([10_933, 10_933, 1_089_540, 4_276_228, 16_941_060, 67_436_548]);
+    ]);
+    expect(Object.fromEntries(weights)).toEqual({
+      "metarl-fwm": 10_933,
+      "metarl-fwm-corrected": 10_933,
+      "metarl-fwm-tuned": 10_933,
+      "metarl-lstm-512": 1_089_540,
+      "metarl-lstm-512-tuned": 1_089_540,
+      "metarl-lstm-1024": 4_276_228,
+      "metarl-lstm-2048": 16_941_060,
+      "metarl-lstm-4096": 67_436_548,
+    });
   });
 
   test("released and corrected differ in the rules and the advantage alone", () => {
@@ -130,7 +140,7 @@ describe("a run", () => {
     return { signal: controller.signal, watch: { onEpisode } };
   }
 
-  test.each(["metarl-fwm", "metarl-lstm-512", "metarl-fwm-corrected"] as const)(
+  test.each(["metarl-fwm", "metarl-lstm-512", "metarl-fwm-tuned"] as const)(
     "%s: stopped twice and resumed, it has the numbers and the bytes of one that never stopped",
     async (name) => {
       const [whole, parts] = [join(scratch, `${name}-whole`), join(scratch, `${name}-parts`)];

@@ -1,0 +1,89 @@
+/** What an update is made of: scaled rewards, clipped gradients, and returns that end with the episode. */
+import { describe, expect, test } from "vitest";
+import { lstmAgent } from "../../src/model/agents.ts";
+import { nodeRuntime } from "../../src/runtime/node.ts";
+import type { World } from "../../src/train/a2c.ts";
+import { A2cTrainer, type A2cTrainerSettings } from "../../src/train/a2cTrainer.ts";
+import { sgd } from "../../src/train/optimizers.ts";
+import { normals } from "../support/check.ts";
+
+const [T, B, O, A] = [5, 4, 3, 2];
+
+/** Sees fixed numbers; action 1 pays `pay` to every second agent. */
+function world(pay: number): World {
+  const seen = Float32Array.from(normals([T, B, O], 9).data);
+  let step = 0;
+  return {
+    agents: B,
+    steps: T,
+    reset() {
+      step = 0;
+    },
+    observe: (into, offset) => into.set(seen.subarray(step * B * O, (step + 1) * B * O), offset),
+    step(actions) {
+      step++;
+      return Float32Array.from(actions, (action, agent) => (agent % 2 === 0 ? pay * action : 0));
+    },
+    meanTotal: () => 0,
+    draw: (into, _, at) => void into.forEach((__, agent) => void (into[agent] = ((agent + at) % 4) / 4)),
+  };
+}
+
+/** One episode and its update: what it tells, and the weights before and after. */
+async function update(change: Partial<A2cTrainerSettings>, pay: number) {
+  const trainer = new A2cTrainer(
+    lstmAgent({ observation: O, actions: A, hidden: 6 }),
+    {
+      agents: B,
+      steps: T,
+      observation: O,
+      seed: 3,
+      optimizer: sgd(),
+      rewardScale: 1,
+      clip: 0,
+      discount: 0.9,
+      lambda: 0.8,
+      value: 0.5,
+      entropy: 0.03,
+      advantage: "a2c",
+      ...change,
+    },
+    { runtime: nodeRuntime, threads: 1 },
+  );
+  const weights = () =>
+    [...trainer.weightNames].flatMap((name) => [...(trainer.state.get(name).data as Float32Array)]);
+  try {
+    await trainer.play(world(pay), 0);
+    const before = weights();
+    const told = await trainer.learn(1);
+    const after = weights();
+    return { told, moved: Math.hypot(...after.map((weight, i) => weight - before[i]!)), after };
+  } finally {
+    await trainer.release();
+  }
+}
+
+describe("an update", () => {
+  test("learns from rewards times their scale", async () => {
+    const plain = await update({}, 2);
+    const scaled = await update({ rewardScale: 0.25 }, 8);
+    expect(scaled).toEqual(plain);
+    expect((await update({}, 8)).told.loss).not.toBeCloseTo(plain.told.loss, 3);
+  });
+
+  test("is no longer than the clip allows, and shorter ones are left alone", async () => {
+    const free = await update({}, 2);
+    expect(free.moved).toBeCloseTo(free.told.gradNorm, 4);
+    const clipped = await update({ clip: free.told.gradNorm / 3 }, 2);
+    expect(clipped.moved).toBeCloseTo(free.moved / 3, 4);
+    expect(clipped.told.gradNorm).toBe(free.told.gradNorm);
+    const wide = await update({ clip: 2 * free.told.gradNorm }, 2);
+    expect(wide.moved).toBeCloseTo(free.moved, 4);
+  });
+
+  test("trusts the critic as far as λ says", async () => {
+    const [trusting, not] = [await update({ lambda: 0 }, 2), await update({ lambda: 1 }, 2)];
+    // With λ = 0 the critic is compared with itself one step on: a fresh one, near 0, errs by less.
+    expect(trusting.told.valueLoss).toBeLessThan(not.told.valueLoss);
+  });
+});
