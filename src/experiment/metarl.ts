@@ -21,6 +21,7 @@ import {
   type A2cRun,
   type A2cWatch,
   freshA2cProgress,
+  type LearnRates,
   trainA2c,
   type World,
 } from "../train/a2c.ts";
@@ -62,7 +63,7 @@ export async function trainMetarl(
       trainer,
       makeWorlds(settings),
       runFolder(run, trainer, settings),
-      { ...settings.training, rate: rateOf(settings.training) },
+      { ...settings.training, rates: (episode) => ratesAt(episode, settings.training) },
       { firstStep: checkpoint?.step ?? 0, progress },
       context.signal,
       context.watch,
@@ -78,10 +79,13 @@ export async function trainMetarl(
   }
 }
 
-/** The learning rate at each episode. */
-function rateOf(training: MetarlSettings["training"]): (episode: number) => number {
-  const schedule = { ...training, warmup: 0, decayFrom: 0 };
-  return (episode) => rateAt(episode, training.steps, schedule);
+/** The learning rate and the weight of the entropy at an episode; the latter falls in a line. */
+function ratesAt(episode: number, training: MetarlSettings["training"]): LearnRates {
+  const { steps, entropy, entropyFinal } = training;
+  return {
+    learningRate: rateAt(episode, steps, { ...training, warmup: 0, decayFrom: 0 }),
+    entropy: entropy * (1 - (1 - entropyFinal) * (episode / steps)),
+  };
 }
 
 /** The agent that settings describe. */

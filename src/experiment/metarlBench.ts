@@ -38,7 +38,7 @@ export async function benchMetarl(options: MetarlBenchOptions): Promise<MetarlBe
       if (episode === warmup) end = start + 1000 * options.seconds;
       await trainer.play(train, episode);
       const played = performance.now();
-      await trainer.learn(settings.training.learningRate);
+      await trainer.learn(settings.training);
       if (episode < warmup) continue;
       acting.push(played - start);
       learning.push(performance.now() - played);

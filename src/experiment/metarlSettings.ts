@@ -65,6 +65,8 @@ const trainingSchema = z.strictObject({
   value: z.number().min(0),
   /** Weight of the policy's entropy. */
   entropy: z.number().min(0),
+  /** Share of that weight left at the last episode. */
+  entropyFinal: share.default(1),
   /** a2c: return minus the agent's own value; broadcast: minus the mean value of all agents. See src/train/a2c.ts. */
   advantage: z.enum(["a2c", "broadcast"]),
   /** Episodes between lines of the log, each with one episode on the test graphs. */
@@ -167,6 +169,7 @@ export const releasedMetarlTraining: MetarlSettings["training"] = {
   lambda: 1,
   value: 0.1,
   entropy: 0.03,
+  entropyFinal: 1,
   advantage: "broadcast",
   logEvery: 50,
   saveEvery: 500,

@@ -55,8 +55,6 @@ export interface A2cSettings {
   readonly lambda: number;
   /** Weight of the critic's loss. */
   readonly value: number;
-  /** Weight of the policy's entropy. */
-  readonly entropy: number;
   readonly advantage: "a2c" | "broadcast";
 }
 
@@ -80,12 +78,13 @@ export function policyOf(logits: Tensor): Tensor {
   return div(add(softmax(logits), 1e-8), 1 + 1e-8 * logits.shape.at(-1)!);
 }
 
-/** The loss and its three parts, averaged over steps and agents. */
+/** The loss and its three parts, averaged over steps and agents; `entropy` is the weight of the policy's. */
 export function a2cLoss(
   { logits, value: V }: AgentOutput,
   actions: Tensor,
   G: Tensor,
-  { value, entropy, advantage }: A2cSettings,
+  { value, advantage }: Pick<A2cSettings, "value" | "advantage">,
+  entropy: Tensor | number,
 ): { loss: Tensor; policyLoss: Tensor; valueLoss: Tensor; entropy: Tensor } {
   const logPi = log(policyOf(logits));
   const chosen = sum(mul(logPi, oneHot(actions, logits.shape.at(-1)!)), { axes: -1 });
@@ -107,7 +106,14 @@ export interface Learner {
   /** Acts in a whole episode and stores it; gives the mean total reward of the agents. */
   play(world: World, episode: number): Promise<number>;
   /** One update from the stored episode. */
-  learn(learningRate: number): Promise<LearnResult>;
+  learn(rates: LearnRates): Promise<LearnResult>;
+}
+
+/** What may change from update to update. */
+export interface LearnRates {
+  readonly learningRate: number;
+  /** Weight of the policy's entropy. */
+  readonly entropy: number;
 }
 
 /** What one update tells. */
@@ -125,7 +131,7 @@ export interface LearnResult {
 export interface A2cLoopSettings {
   /** Episodes, each followed by one update. */
   readonly steps: number;
-  readonly rate: (episode: number) => number;
+  readonly rates: (episode: number) => LearnRates;
   /** Episodes between lines of the log, each with a test episode. */
   readonly logEvery: number;
   readonly saveEvery: number;
@@ -185,9 +191,9 @@ export async function trainA2c(
   for (let i = from.firstStep; i < settings.steps; i++) {
     if (signal.aborted) return interrupted(i);
     const reward = await learner.play(worlds.train, i);
-    const rate = settings.rate(i);
-    const { refused, ...values } = await learner.learn(rate);
-    if (refused !== undefined) throw diverged(i, refused, values, rate, saved);
+    const rates = settings.rates(i);
+    const { refused, ...values } = await learner.learn(rates);
+    if (refused !== undefined) throw diverged(i, refused, values, rates.learningRate, saved);
     const done = i + 1;
     progress = counted(progress, { reward, ...values });
     watch.onEpisode?.(i, reward, speed.add());

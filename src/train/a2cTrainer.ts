@@ -69,12 +69,18 @@ export class A2cTrainer implements Learner {
   }
 
   /** One update from the stored episode. Nothing changes when the loss or the gradient is not finite. */
-  async learn(learningRate: number): Promise<LearnResult> {
+  async learn({ learningRate, entropy }: LearnRates): Promise<LearnResult> {
     const program = await this.compiled();
     const { agents, rewardScale } = this.settings;
     const rewards = this.rewards.map((reward) => reward * rewardScale);
     const returns = returnsOf(rewards, this.values, agents, this.settings);
-    const feeds = { x: this.observations, actions: this.actions, returns, learningRate };
+    const feeds = {
+      x: this.observations,
+      actions: this.actions,
+      returns,
+      learningRate,
+      entropyWeight: entropy,
+    };
     const sound = (values: Record<string, ArrayLike<number | bigint>>): boolean =>
       [values.loss![0], values.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
     const out = await program.run(feeds, undefined, sound);
@@ -111,7 +117,8 @@ export class A2cTrainer implements Learner {
     const { agents: B, steps: T, observation: O, optimizer, clip } = this.settings;
     const { parameters } = this.agent;
     const output = this.agent.episode(input("x", [T, B, O]));
-    const parts = a2cLoss(output, input("actions", [T, B], "i32"), input("returns", [T, B]), this.settings);
+    const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
+    const parts = a2cLoss(output, actions, returns, this.settings, input("entropyWeight", []));
     const gradients = grad(parts.loss, parameters);
     const gradNorm = globalNorm(gradients);
     const clipped = clip > 0 ? clipByNorm(gradients, clip, gradNorm) : gradients;

@@ -246,7 +246,7 @@ describe("learning", () => {
       try {
         for (let episode = 0; episode < steps; episode++) {
           await trainer.play(worlds.train, episode);
-          await trainer.learn(settings.training.learningRate);
+          await trainer.learn(settings.training);
         }
         for (const split of ["train", "test"] as const) {
           const { environment } = worlds[split];

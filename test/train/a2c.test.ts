@@ -85,7 +85,7 @@ interface Sample {
 function plainLoss(
   { logits, V, G, actions }: Sample,
   [T, B, A]: readonly [number, number, number],
-  { value, entropy, advantage }: A2cSettings,
+  { value, entropy, advantage }: A2cSettings & { entropy: number },
   frozenV = V,
 ) {
   let [policyLoss, valueLoss, uncertainty] = [0, 0, 0];
@@ -126,7 +126,7 @@ describe.each(["a2c", "broadcast"] as const)("loss with advantage %s", (advantag
   const settings = { ...weights, advantage };
   const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
   const actions = input("actions", [T, B], "i32");
-  const parts = a2cLoss({ logits, value: V }, actions, G, settings);
+  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropy);
   const given = new Map<Tensor, Value>([
     [logits, { shape: [T, B, A], data: sample.logits }],
     [V, { shape: [T, B], data: sample.V }],
@@ -168,7 +168,7 @@ describe("gradient of the loss with respect to an agent's weights", () => {
     const x = input("x", [T, B, 3]);
     const [G, actions] = [input("G", [T, B]), input("actions", [T, B], "i32")];
     const output = agent.episode(x);
-    const { loss } = a2cLoss(output, actions, G, settings);
+    const { loss } = a2cLoss(output, actions, G, settings, settings.entropy);
     const given = new Map<Tensor, Value>([
       [x, normals([T, B, 3], 4)],
       [G, { shape: [T, B], data: sample.G }],
@@ -197,7 +197,7 @@ function stage({ divergesAt = -1 } = {}) {
       events.push(`play ${(w as unknown as { name: string }).name} ${episode}`);
       return Promise.resolve(episode);
     },
-    learn: (rate) => {
+    learn: ({ learningRate: rate }) => {
       const made = events.filter((event) => event.startsWith("learn")).length;
       events.push(`learn ${rate}`);
       const loss = made === divergesAt ? Number.NaN : made;
@@ -219,7 +219,12 @@ function stage({ divergesAt = -1 } = {}) {
 }
 
 describe("the loop", () => {
-  const settings = { steps: 4, rate: (i: number) => (i < 3 ? 0.1 : 0.05), logEvery: 2, saveEvery: 4 };
+  const settings = {
+    steps: 4,
+    rates: (i: number) => ({ learningRate: i < 3 ? 0.1 : 0.05, entropy: 0 }),
+    logEvery: 2,
+    saveEvery: 4,
+  };
   const start = { firstStep: 0, progress: freshA2cProgress };
 
   test("acts, learns, looks and saves in order", async () => {

@@ -44,7 +44,6 @@ async function update(change: Partial<A2cTrainerSettings>, pay: number) {
       discount: 0.9,
       lambda: 0.8,
       value: 0.5,
-      entropy: 0.03,
       advantage: "a2c",
       ...change,
     },
@@ -55,7 +54,7 @@ async function update(change: Partial<A2cTrainerSettings>, pay: number) {
   try {
     await trainer.play(world(pay), 0);
     const before = weights();
-    const told = await trainer.learn(1);
+    const told = await trainer.learn({ learningRate: 1, entropy: 0.03 });
     const after = weights();
     return { told, moved: Math.hypot(...after.map((weight, i) => weight - before[i]!)), after };
   } finally {
