@@ -5,7 +5,15 @@ import type { Agent } from "../model/agents.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { type CompileOptions, compile, type Program } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
-import { type A2cSettings, a2cLoss, type Learner, type LearnResult, returnsOf, type World } from "./a2c.ts";
+import {
+  type A2cSettings,
+  a2cLoss,
+  type Learner,
+  type LearnRates,
+  type LearnResult,
+  returnsOf,
+  type World,
+} from "./a2c.ts";
 import { Actor, type ActorSizes, actPrefix, sampleActions } from "./actor.ts";
 import { clipByNorm, globalNorm, type Optimizer } from "./optimizers.ts";
 
