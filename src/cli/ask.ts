@@ -1,8 +1,6 @@
 /** `fwm ask`: a story line by line, and answers with what each read of the memory matched. */
-import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
@@ -10,11 +8,11 @@ import { encodeText, plainWords, wordsOf } from "../inference/text.ts";
 import { command } from "./command.ts";
 import type { Output } from "./output.ts";
 import { file, folder, integer, oneOf } from "./params.ts";
+import { shipped, whereIs } from "./shipped.ts";
 import { drawBar, drawReads } from "./strip.ts";
 import { thousands } from "./table.ts";
 
 /** The model that comes with the package, below its root. */
-const shippedModel = "models/catbabi-qa";
 
 /** The `ask` command. */
 export const askCommand = command({
@@ -31,7 +29,7 @@ export const askCommand = command({
       trial: "fwm ask $RUN --story $BABI/en-valid/qa15_test.txt --top 3",
     },
   ],
-  args: { model: folder({ default: shippedModel, help: "run, checkpoint or model folder" }) },
+  args: { model: folder({ default: shipped.answers, help: "run, checkpoint or model folder" }) },
   options: {
     story: file({ help: "read this text first; bAbI files work too" }),
     top: integer({ default: 5, min: 1, max: 200, help: "answers to show" }),
@@ -40,7 +38,8 @@ export const askCommand = command({
   run: async ({ args, options, out, stdin }) => {
     const { loadModel } = await import("../inference/load.ts");
     const { checkpoint, story, top } = options;
-    const model = await loadModel(whereIs(args.model), checkpoint ? { which: checkpoint } : {});
+    const hint = "train one: fwm train catbabi-qa-fwm; then: fwm ask runs/catbabi-qa-fwm-seed1";
+    const model = await loadModel(whereIs(args.model, hint), checkpoint ? { which: checkpoint } : {});
     const talk = new Conversation(model, out, top);
     const isTerminal = "isTTY" in stdin && stdin.isTTY === true;
     try {
@@ -60,18 +59,6 @@ export const askCommand = command({
     }
   },
 });
-
-/** The folder that was named; the shipped model also where the package lies. */
-function whereIs(path: string): string {
-  if (path !== shippedModel || existsSync(path)) return path;
-  let root = new URL(".", import.meta.url);
-  while (!existsSync(new URL("package.json", root)) && root.pathname !== "/") root = new URL("..", root);
-  const shipped = fileURLToPath(new URL(`${shippedModel}/`, root));
-  if (existsSync(shipped)) return shipped;
-  throw new UsageError("ask: no model was named, and none comes with this package", {
-    hint: "train one: fwm train catbabi-qa-fwm; then: fwm ask runs/catbabi-qa-fwm-seed1",
-  });
-}
 
 const help = `  Mary went to the kitchen.    a statement; the "." may be left out
   Where is Mary?               a question: answered, and the story goes on with the answer

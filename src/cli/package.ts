@@ -1,11 +1,12 @@
 /** `fwm package`: a run's best checkpoint as a model folder to ship, with a model card. */
 import { basename } from "node:path";
-import { experiments } from "../../experiments/index.ts";
-import type { Experiment } from "../experiment/settings.ts";
+import { findExperiment } from "../../experiments/index.ts";
+import type { PublishedScore, RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
 import { folder, integer, oneOf } from "./params.ts";
-import { scoreAnswers } from "./scoreAnswers.ts";
-import { percent, thousands } from "./table.ts";
+import { isReward, scoreLine, scoreModel } from "./score.ts";
+import { publishedReward } from "./scoreAgent.ts";
+import { thousands } from "./table.ts";
 
 /** The `package` command. */
 export const packageCommand = command({
@@ -23,36 +24,38 @@ export const packageCommand = command({
     out: folder({ required: true, help: "the model folder to write; it must be absent or empty" }),
     split: oneOf(["valid", "test"], { default: "test", help: "what the model is scored on" }),
     batch: integer({ min: 1, help: "rows; default: 1 for test, 128 for valid" }),
+    episodes: integer({ min: 1, max: 10_000, help: "agents: episodes on every graph; default: 10" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out, env }) => {
     const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/model-folder.ts");
     const { collectResult } = await import("../report/result.ts");
-    const { modelCard } = await import("../report/card.ts");
+    const { agentCard, modelCard } = await import("../report/card.ts");
     const { readRun } = await import("../store/run-record.ts");
     await checkFree(options.out);
     const { experiment } = await readRun(args.run);
-    const known = (experiments as Readonly<Record<string, Experiment>>)[experiment];
+    const known = findExperiment(experiment);
     const model = await loadModelFolder(args.run);
-    const score = await scoreAnswers(model, options, env, out);
-    const result = await collectResult(args.run, {
+    const score = await scoreModel(model, options, env, out);
+    const result = await collectResult<unknown>(args.run, {
       shows: known?.shows ?? experiment,
       reportedBy: ["fwm", ...process.argv.slice(2)],
       paper: known?.paper,
     });
     const weights = Object.values(model.model).reduce((total, { data }) => total + data.length, 0);
-    const card = modelCard(result, score, { name: basename(options.out), weights, step: model.step ?? null });
+    const about = { name: basename(options.out), weights, step: model.step ?? null };
+    const card = isReward(score)
+      ? agentCard(result, score, publishedReward(score), about)
+      : modelCard(result as RunResult<PublishedScore>, score, about);
     const path = await saveModelFolder(options.out, {
       config: model.config,
       model: model.model,
       ...(model.step === undefined ? {} : { step: model.step }),
       files: { ...model.files, "README.md": card },
     });
+    const use = isReward(score) ? "watch it: fwm rollout" : "ask it: fwm ask";
     out.result({ path, weights, score }, () =>
-      [
-        `${path}: ${thousands(weights)} weights, ${score.split} accuracy ${percent(score.accuracy)}`,
-        `ask it: fwm ask ${options.out}`,
-      ].join("\n"),
+      [`${path}: ${thousands(weights)} weights`, scoreLine(score), `${use} ${options.out}`].join("\n"),
     );
   },
 });

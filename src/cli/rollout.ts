@@ -4,6 +4,7 @@ import type { Rollout, RolloutStep } from "../experiment/rollout.ts";
 import { command } from "./command.ts";
 import type { Colors } from "./output.ts";
 import { folder, integer } from "./params.ts";
+import { shipped, whereIs } from "./shipped.ts";
 import { table } from "./table.ts";
 
 /** The `rollout` command. */
@@ -14,6 +15,7 @@ export const rolloutCommand = command({
     "Each episode is on a graph that the agent was not trained on. On a terminal it is animated; elsewhere " +
     "every step is a line. The model is a run, checkpoint or model folder of an experiment metarl-….",
   examples: [
+    { line: "fwm rollout", trial: "fwm rollout --delay 0" },
     {
       line: "fwm rollout runs/metarl-fwm-seed1",
       trial: "fwm rollout $AGENT",
@@ -23,7 +25,7 @@ export const rolloutCommand = command({
       trial: "fwm rollout $AGENT --seed 7 --episodes 3 --json",
     },
   ],
-  args: { model: folder({ help: "run, checkpoint or model folder" }) },
+  args: { model: folder({ default: shipped.agent, help: "run, checkpoint or model folder" }) },
   options: {
     seed: integer({
       default: 1,
@@ -35,7 +37,8 @@ export const rolloutCommand = command({
   },
   run: async ({ args, options, out }) => {
     const { rollOut } = await import("../experiment/rollout.ts");
-    const played = await rollOut(args.model, options);
+    const hint = "train one: fwm train metarl-fwm-tuned; then: fwm rollout runs/metarl-fwm-tuned-seed1";
+    const played = await rollOut(whereIs(args.model, hint), options);
     if (out.json || !out.isTTY) {
       out.result({ seed: options.seed, ...played }, () =>
         played.episodes.map((episode, i) => printEpisode(episode, i)).join("\n"),

@@ -58,6 +58,7 @@ export function scoreLine(score: AnyScore): string {
   return isReward(score) ? agentLine(score) : answersLine(score);
 }
 
-function isReward(score: AnyScore): score is AgentEvaluation {
+/** Whether a score is an agent's. */
+export function isReward(score: AnyScore): score is AgentEvaluation {
   return "reward" in score;
 }

@@ -84,8 +84,6 @@ export async function trainCatbabi(
 /** A trainer with its data stream, as the loop and the run folder see them. */
 class TrainingSession {
   progress: LoopProgress = freshProgress;
-  /** Accuracy at the last validation. */
-  private accuracy: number | null = null;
 
   private constructor(
     private readonly settings: Settings,
@@ -123,7 +121,7 @@ class TrainingSession {
     const batches = await openBatches(settings, stories, saved?.batcher);
     const session = new TrainingSession(settings, trainer, evaluator, stories, batches, run);
     if (checkpoint && saved) {
-      session.progress = saved.progress;
+      session.progress = { ...freshProgress, ...saved.progress };
       session.adopt(checkpoint);
     }
     return session;
@@ -166,7 +164,6 @@ class TrainingSession {
     });
     if (!score) return undefined;
     const { accuracy, perplexity, loss, perTask } = score;
-    this.accuracy = accuracy;
     const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
     return { loss, values: { loss, accuracy, perplexity, ...Object.fromEntries(tasks) } };
   }
@@ -199,7 +196,7 @@ class TrainingSession {
       state: { batcher: this.batches.state(), progress },
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
-    const { bestLoss, bestStep } = progress;
+    const { bestLoss, bestStep, bestValues } = progress;
     const { summary } = this.run.record;
     await this.run.update({
       step,
@@ -207,7 +204,7 @@ class TrainingSession {
         ...summary,
         bestLoss,
         bestStep,
-        bestAccuracy: best ? this.accuracy : (summary.bestAccuracy ?? null),
+        bestAccuracy: bestValues.accuracy ?? null,
         // Generated or missing stories have to be said wherever the run is looked at.
         data: this.stories.remarks.join("; ") || null,
       },

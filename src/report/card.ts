@@ -1,4 +1,5 @@
 /** A model card: what a shipped model is, how it came about, what it reaches and where it stops. */
+import type { AgentEvaluation, MeanReward } from "../experiment/metarlEvaluate.ts";
 import type { RunResult } from "./result.ts";
 
 /** The score a card shows. */
@@ -39,24 +40,54 @@ const taskNames: readonly string[] = [
   "agent's motivations",
 ];
 
-/** How it came about: the command, what it began with, and each time it was taken up again. */
-function history({ command, begun, resumed }: RunResult): string {
-  return [
-    `| trained by | \`${command}\` |`,
-    ...(begun ? [`| begun with | the weights of ${begun} |`] : []),
-    ...resumed.map((again) => `| from update ${again.step.toLocaleString("en-US")} | \`${again.command}\` |`),
-  ].join("\n");
+/** What a card says of the folder itself. */
+export interface CardAbout {
+  readonly name: string;
+  readonly weights: number;
+  /** Updates, or episodes, made when it was saved; null where that is not known. */
+  readonly step: number | null;
 }
 
-/** The card as Markdown. */
-export function modelCard(
-  result: RunResult,
-  score: CardScore,
-  about: { readonly name: string; readonly weights: number; readonly step: number | null },
+const thousands = (count: number): string => count.toLocaleString("en-US");
+const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+
+/** Name, what it is, and a table: the score's rows and how the model came about. */
+function head(
+  result: RunResult<unknown>,
+  about: CardAbout,
+  unit: "update" | "episode",
+  { score, amount }: { readonly score: readonly (readonly [string, string])[]; readonly amount: string },
 ): string {
-  const percent = (share: number): string => `${(100 * share).toFixed(2)} %`;
+  const { command, begun, resumed, machine } = result;
+  const rows: (readonly [string, string])[] = [
+    ...score,
+    ["trained by", `\`${command}\``],
+    ...(begun ? [["begun with", `the weights of ${begun}`] as const] : []),
+    ...resumed.map((again) => [`from ${unit} ${thousands(again.step)}`, `\`${again.command}\``] as const),
+    [
+      `${unit}s`,
+      `${thousands(result.steps)} (${amount})${about.step === null ? "" : `, this one after ${thousands(about.step)}`}, ${result.hours.toFixed(1)} hours`,
+    ],
+    ["seed, commit", `${result.seed}, ${result.commit ?? "unknown"}`],
+    [
+      "machine",
+      `${machine.cpu}, ${machine.cores} cores, ${machine.threads ?? "?"} thread(s), ONNX Runtime ${machine.ort ?? "?"}`,
+    ],
+    ["date", result.date.slice(0, 10)],
+  ];
+  return `# ${about.name}
+
+${result.shows}. ${thousands(about.weights)} weights, float32.
+
+| | |
+| --- | --- |
+${rows.map(([name, value]) => `| ${name} | ${value} |`).join("\n")}
+`;
+}
+
+/** The card of a model that answers, as Markdown. */
+export function modelCard(result: RunResult, score: CardScore, about: CardAbout): string {
   const { training } = result.settings as { training: { batch: number; window: number } };
-  const tokens = result.steps * training.batch * training.window;
   const paper = score.generated ? undefined : result.paper;
   const rows = Object.entries(score.perTask).map(
     ([task, { accuracy, questions }]) =>
@@ -65,21 +96,18 @@ export function modelCard(
   const weak = Object.entries(score.perTask)
     .filter(([, { accuracy }]) => accuracy < 0.9)
     .map(([task, { accuracy }]) => `${task} (${percent(accuracy)})`);
-  return `# ${about.name}
-
-${result.shows}. ${about.weights.toLocaleString("en-US")} weights, float32.
-
-| | |
-| --- | --- |
-| accuracy, ${score.split} | **${percent(score.accuracy)}** of ${score.questions.toLocaleString("en-US")} questions${paper ? ` (paper: ${percent(paper.accuracy)})` : ""} |
-| perplexity | ${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""} |
-| protocol | ${score.split} split, batch ${score.batch}, start state: ${score.state} |
-${history(result)}
-| updates | ${result.steps.toLocaleString("en-US")} (${tokens.toLocaleString("en-US")} tokens)${about.step === null ? "" : `, this one after ${about.step.toLocaleString("en-US")}`}, ${result.hours.toFixed(1)} hours |
-| seed, commit | ${result.seed}, ${result.commit ?? "unknown"} |
-| machine | ${result.machine.cpu}, ${result.machine.cores} cores, ${result.machine.threads ?? "?"} thread(s), ONNX Runtime ${result.machine.ort ?? "?"} |
-| date | ${result.date.slice(0, 10)} |
-
+  const top = head(result, about, "update", {
+    score: [
+      [
+        `accuracy, ${score.split}`,
+        `**${percent(score.accuracy)}** of ${thousands(score.questions)} questions${paper ? ` (paper: ${percent(paper.accuracy)})` : ""}`,
+      ],
+      ["perplexity", `${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""}`],
+      ["protocol", `${score.split} split, batch ${score.batch}, start state: ${score.state}`],
+    ],
+    amount: `${thousands(result.steps * training.batch * training.window)} tokens`,
+  });
+  return `${top}
 Data: ${score.remarks.length > 0 ? score.remarks.join("; ") : "bAbI v1.2, en-valid-10k"}. bAbI is CC BY 3.0 (Facebook, Inc.).
 
 | task | | questions | accuracy |
@@ -91,5 +119,45 @@ ${rows.join("\n")}
 It knows bAbI's 178 words and its kinds of sentences; other words are refused, other sentences mean nothing to it.${
     weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
   } It answers with one word, always, also when the story does not say.
+`;
+}
+
+/** The card of an agent, as Markdown; `paper` is what the authors' agent reached on the same split. */
+export function agentCard(
+  result: RunResult<unknown>,
+  score: AgentEvaluation,
+  paper: { readonly episodes: number; readonly reward: number } | null,
+  about: CardAbout,
+): string {
+  const { training } = result.settings as { training: { batch: number } };
+  const reward = ({ mean, standardError }: MeanReward): string =>
+    `${mean.toFixed(2)}${standardError === null ? "" : ` ± ${standardError.toFixed(2)}`}`;
+  const { split, graphs, episodes, length, rules } = score;
+  const top = head(result, about, "episode", {
+    score: [
+      [
+        `mean total reward, ${split} graphs`,
+        `**${reward(score.reward)}**${paper ? ` (paper: ${paper.reward.toFixed(2)} after ${thousands(paper.episodes)} episodes)` : ""}`,
+      ],
+      ["random play, graph known", `${reward(score.random)}, ${reward(score.shortestPath)}`],
+      [
+        "protocol",
+        `${thousands(episodes)} episodes of ${length} steps on each of ${thousands(graphs)} graphs, actions sampled`,
+      ],
+      [
+        "rules",
+        Object.entries(rules)
+          .map(([name, value]) => `${name} ${value}`)
+          .join(", "),
+      ],
+    ],
+    amount: `of ${thousands(training.batch)} agents`,
+  });
+  return `${top}
+± is the standard error over episodes on these graphs.
+
+## Limits
+
+It knows graphs of five locations and three actions, episodes of ${length} steps, and the rules above. Watch it: \`fwm rollout ${about.name}\`.
 `;
 }

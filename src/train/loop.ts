@@ -44,6 +44,8 @@ export interface LoopRun<P = LoopProgress> {
 export interface LoopProgress {
   readonly bestLoss: number | null;
   readonly bestStep: number | null;
+  /** What the best validation recorded. */
+  readonly bestValues: Readonly<Record<string, number>>;
   /** Validations since the best one. */
   readonly waited: number;
   /** The run was stopped when a validation was due. */
@@ -56,6 +58,7 @@ export interface LoopProgress {
 export const freshProgress: LoopProgress = {
   bestLoss: null,
   bestStep: null,
+  bestValues: {},
   waited: 0,
   due: false,
   sums: { steps: 0, loss: 0, gradNorm: 0, correct: 0, questions: 0 },
@@ -122,7 +125,7 @@ export async function train(
     if (!score) return interrupted(done, true);
     const best = progress.bestLoss === null || score.loss < progress.bestLoss;
     progress = best
-      ? { ...progress, due: false, bestLoss: score.loss, bestStep: done, waited: 0 }
+      ? { ...progress, due: false, bestLoss: score.loss, bestStep: done, bestValues: score.values, waited: 0 }
       : { ...progress, due: false, waited: progress.waited + 1 };
     run.log({ step: done, split: "valid", values: score.values });
     watch.onValidation?.(done, score, best);

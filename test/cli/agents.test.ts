@@ -102,7 +102,6 @@ describe("fwm eval", () => {
 test.each([
   ["ask", () => ["ask", agent]],
   ["export", () => ["export", agent, "--onnx", join(scratch, "agent.onnx")]],
-  ["package", () => ["package", agent, "--out", join(scratch, "packaged")]],
 ])("fwm %s says that an agent is one, and what is for agents", async (_, words) => {
   const { code, stderr } = await run(words());
   expect(code).toBe(3);
@@ -110,6 +109,21 @@ test.each([
     /config\.json: an agent; it plays on graphs and does not answer\n +hint +watch it with fwm rollout/,
   );
   expect(stderr.trim().split("\n")).toHaveLength(2);
+});
+
+test("fwm package makes a folder of an agent that is watched and scored like the run, with a card", async () => {
+  const packaged = join(scratch, "packaged");
+  const words = ["package", agent, "--out", packaged, "--episodes", "3", "--threads", "1"];
+  const { score } = await json<{ score: AgentEvaluation }>(...words);
+  const again = await json<AgentEvaluation>("eval", packaged, "--episodes", "3", "--threads", "1");
+  expect(again.reward).toEqual(score.reward);
+  const card = readFileSync(join(packaged, "README.md"), "utf8");
+  expect(card).toContain(`**${score.reward.mean.toFixed(2)} ± ${score.reward.standardError!.toFixed(2)}**`);
+  expect(card).toContain("(paper: 107.10 after 51,000 episodes)");
+  expect(card).toMatch(/\| from episode 20 \| `fwm/);
+  expect((await run(["rollout", packaged])).code).toBe(0);
+  const refused = await run(["package", agent, "--out", join(scratch, "no"), "--batch", "4"]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--batch: not for agents")]);
 });
 
 test("fwm package looks where it is to write before it scores", async () => {
