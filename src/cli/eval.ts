@@ -52,6 +52,9 @@ export const evalCommand = command({
       help: `agents: episodes on every graph; default: ${usualEpisodes}`,
     }),
     seed: integer({ max: 0xffffffff, help: "agents: seed of places and sampled actions; default: 1" }),
+    timer: oneOf(["kept", "reset"], {
+      help: "agents: whether success sets the count of failures back; default: as it was trained",
+    }),
     checkpoint: oneOf(["best", "last"], { help: "of a run: which checkpoint; default: best, else last" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },

@@ -1,4 +1,5 @@
 /** What a saved model reaches, be it an agent or a model that answers, as every command scores and tells it. */
+import type { GraphRules } from "../data/graphs.ts";
 import { UsageError } from "../errors.ts";
 import type { AgentEvaluation } from "../experiment/metarlEvaluate.ts";
 import type { Evaluation, StartState } from "../inference/evaluate.ts";
@@ -19,21 +20,22 @@ export interface ScoreOptions {
   readonly state?: StartState | undefined;
   readonly data?: string | undefined;
   readonly seed?: number | undefined;
+  readonly timer?: GraphRules["timerOnSuccess"] | undefined;
 }
 
 /** Scores what a folder holds, with progress. */
 export async function scoreModel(
   model: LoadedModel,
-  { split, batch, state, data, episodes, seed, threads }: ScoreOptions,
+  { split, batch, state, data, episodes, seed, timer, threads }: ScoreOptions,
   env: Surroundings["env"],
   out: Output,
 ): Promise<AnyScore> {
   const { isAgent } = await import("../experiment/metarlSaved.ts");
   if (isAgent(model)) {
     refuse("agents", { batch, state, data });
-    return scoreAgent(model, { split: split ?? "test", episodes, seed, threads }, out);
+    return scoreAgent(model, { split: split ?? "test", episodes, seed, timer, threads }, out);
   }
-  refuse("models that answer", { episodes, seed });
+  refuse("models that answer", { episodes, seed, timer });
   return scoreAnswers(model, { split: split ?? "valid", batch, state, data, threads }, env, out);
 }
 

@@ -1,6 +1,6 @@
 /** An agent's evaluation as commands make and show it: with progress, and beside the authors' number. */
 import { metarlExperiments } from "../../experiments/index.ts";
-import { graphRules } from "../data/graphs.ts";
+import { type GraphRules, graphRules } from "../data/graphs.ts";
 import { UsageError } from "../errors.ts";
 import type { AgentEvaluation, AgentSplit } from "../experiment/metarlEvaluate.ts";
 import { type MetarlExperiment, rulesOf } from "../experiment/metarlSettings.ts";
@@ -16,13 +16,14 @@ export interface ScoreAgentOptions {
   readonly split: "valid" | AgentSplit;
   readonly episodes: number | undefined;
   readonly seed?: number | undefined;
+  readonly timer?: GraphRules["timerOnSuccess"] | undefined;
   readonly threads: number | undefined;
 }
 
 /** Plays an agent's episodes, with progress. */
 export async function scoreAgent(
   agent: LoadedModel,
-  { split, episodes = usualEpisodes, seed, threads }: ScoreAgentOptions,
+  { split, episodes = usualEpisodes, seed, timer, threads }: ScoreAgentOptions,
   out: Output,
 ): Promise<AgentEvaluation> {
   if (split === "valid") {
@@ -37,6 +38,7 @@ export async function scoreAgent(
       split,
       episodes,
       ...(seed === undefined ? {} : { seed }),
+      ...(timer ? { timer } : {}),
       ...(threads ? { threads } : {}),
       onEpisode: (done) => progress.update(done, "episodes"),
     });

@@ -24,6 +24,8 @@ export interface PlayOptions {
   readonly episodes?: number;
   /** Seed of the places and the sampled actions; 1 unless told. */
   readonly seed?: number;
+  /** Whether success sets the count of failures to 0; by the rules it was trained by unless told. */
+  readonly timer?: GraphRules["timerOnSuccess"];
 }
 
 /** How to evaluate an agent. */
@@ -77,7 +79,7 @@ export async function evaluateAgent(
 ): Promise<AgentEvaluation> {
   const { folder, config, actor: makeActor } = await loadAgent(from, which ? { which } : {});
   const { split = "test", episodes = 10, seed = 1 } = play;
-  const world = worldOf(config, { split, seed });
+  const world = worldOf(config, play);
   const actor = makeActor(world.agents, threads);
   try {
     const reward = await measure(world, episodes, async (episode, i) => {
@@ -96,7 +98,7 @@ export async function evaluateAgent(
       seed,
       rules: environment.rules,
       reward,
-      ...(await frameReward(config, { split, episodes, seed })),
+      ...(await frameReward(config, play)),
     };
   } finally {
     await actor.release();
@@ -106,9 +108,10 @@ export async function evaluateAgent(
 /** Floor and ceiling of an agent's reward: random play, and shortest paths with the graph known. */
 export async function frameReward(
   about: Pick<AgentConfig, "task" | "graphs">,
-  { split = "test", episodes = 10, seed = 1 }: PlayOptions = {},
+  play: PlayOptions = {},
 ): Promise<Pick<AgentEvaluation, "random" | "shortestPath">> {
-  const world = worldOf(about, { split, seed });
+  const { split = "test", episodes = 10, seed = 1 } = play;
+  const world = worldOf(about, play);
   const by = (player: Player) =>
     measure(world, episodes, (episode) => void playEpisode(world.environment, episode, player));
   return {
@@ -120,9 +123,10 @@ export async function frameReward(
 /** The graphs of one split, by the agent's rules. */
 function worldOf(
   { task, graphs }: Pick<AgentConfig, "task" | "graphs">,
-  { split, seed }: { split: AgentSplit; seed: number },
+  { split = "test", seed = 1, timer }: PlayOptions,
 ): GraphWorld {
-  return makeWorld(task, sampleGraphSets(task.graphSeed, graphs, graphs)[split], seed, split);
+  const played = timer ? { ...task, timerOnSuccess: timer } : task;
+  return makeWorld(played, sampleGraphSets(task.graphSeed, graphs, graphs)[split], seed, split);
 }
 
 /** One episode of all agents; nothing is learned. */

@@ -54,6 +54,16 @@ describe("fwm eval", () => {
     expect(shortestPath.mean).toBeGreaterThan(reward.mean + 50);
   });
 
+  test("plays by the other timer, where the graph known pays more and the authors have no number", async () => {
+    const words = ["eval", agent, "--episodes", "20", "--threads", "1"];
+    const kept = await json<AgentEvaluation>(...words);
+    const reset = await json<AgentEvaluation & { paper: unknown }>(...words, "--timer", "reset");
+    expect([kept.rules.timerOnSuccess, reset.rules.timerOnSuccess]).toEqual(["kept", "reset"]);
+    expect(reset.shortestPath.mean).toBeGreaterThan(kept.shortestPath.mean + 1);
+    expect(reset.paper).toBeNull();
+    expect(await json("eval", agent, "--episodes", "20", "--threads", "1", "--timer", "kept")).toEqual(kept);
+  });
+
   test("shows a table, on the training graphs too", async () => {
     const { code, stdout, stderr } = await run([
       ...["eval", agent, "--split", "train", "--episodes", "2", "--seed", "3", "--checkpoint", "last"],

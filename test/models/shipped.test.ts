@@ -1,8 +1,9 @@
-/** The model that ships with the package: it loads, answers, and is as good as its card says, on a fixed sample. */
+/** The models that ship with the package: they load, and are as good as their cards say, on a fixed sample. */
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generatedSource } from "../../src/data/streams.ts";
 import { scoreStream } from "../../src/experiment/catbabi.ts";
+import { evaluateAgent } from "../../src/experiment/metarlEvaluate.ts";
 import { loadModel } from "../../src/inference/load.ts";
 import { buildModel, type FwmModel, parseModelConfig } from "../../src/inference/model.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
@@ -61,4 +62,16 @@ test("accuracy on 400 fixed new stories of all tasks", async () => {
   } finally {
     await evaluator.release();
   }
+});
+
+test("the agent on the 600 test graphs", async () => {
+  const { reward, random } = await evaluateAgent(join(import.meta.dirname, "../../models/metarl"), {
+    episodes: 3,
+    seed: 7,
+  });
+  console.info(
+    `shipped agent: mean total reward ${reward.mean.toFixed(2)}, random play ${random.mean.toFixed(2)}`,
+  );
+  expect(random.mean).toBeLessThan(50);
+  expect(reward.mean).toBeGreaterThan(90);
 });
