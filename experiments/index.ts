@@ -4,6 +4,7 @@ import type { MetarlExperiment } from "../src/experiment/metarlSettings.ts";
 import type { Experiment } from "../src/experiment/settings.ts";
 import catbabiLmFwm from "./catbabi-lm-fwm.ts";
 import catbabiLmFwmDecay from "./catbabi-lm-fwm-decay.ts";
+import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
@@ -25,6 +26,7 @@ export const experiments = {
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
+  "catbabi-lm-fwm-mixed": catbabiLmFwmMixed,
   "catbabi-qa-lstm": catbabiQaLstm,
   "quickstart-fwm": quickstartFwm,
   "quickstart-lstm": quickstartLstm,

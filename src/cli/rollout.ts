@@ -148,7 +148,7 @@ function summary({ graph, steps, total, shortestPath }: Rollout): string {
   const reached = steps.filter(({ to, goal }) => to === goal).length;
   const known = tried(steps, steps.length).size;
   return (
-    `total reward ${total.toFixed(2)}: the reward was reached ${reached} times, ${known} of ` +
-    `${graph.flat().length} actions were tried; with the graph known: ${shortestPath.toFixed(2)}`
+    `total reward ${total.toFixed(2)}; with the graph known: ${shortestPath.toFixed(2)}\n` +
+    `the reward was reached ${reached} times; ${known} of ${graph.flat().length} actions were tried`
   );
 }

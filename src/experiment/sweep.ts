@@ -17,7 +17,7 @@ import { errorCode, isTemporary } from "../store/atomic.ts";
 import { lockFile } from "../store/lock.ts";
 import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/run-record.ts";
 import { trainCatbabi } from "./catbabi.ts";
-import type { AnySettings } from "./kinds.ts";
+import { type AnySettings, schemaFor } from "./kinds.ts";
 import { buildAgent, trainMetarl } from "./metarl.ts";
 import type { MetarlSettings } from "./metarlSettings.ts";
 import type { OpenContext, RunPlanFor } from "./openRun.ts";
@@ -210,7 +210,9 @@ async function recordOf(folder: string): Promise<RunRecord | undefined> {
 }
 
 function refuseForeign({ folder, experiment, settings }: SweepMember, record: RunRecord): void {
-  const differences = settingsBetween(record.settings, settings);
+  // Parsed, so that a run of an older version has what newer ones added.
+  const there = schemaFor(settings).safeParse(record.settings);
+  const differences = settingsBetween(there.success ? there.data : record.settings, settings);
   if (record.experiment !== experiment) {
     differences.unshift(`experiment: ${record.experiment} in the folder, ${experiment} wanted`);
   }
