@@ -6,6 +6,7 @@ import { plotShares } from "../report/plot.ts";
 import { command } from "./command.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer } from "./params.ts";
+import { shipped, whereIs } from "./shipped.ts";
 import { drawReads } from "./strip.ts";
 import { table, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
@@ -26,7 +27,7 @@ export const quickstartCommand = command({
   },
   graceful: true,
   run: async ({ options, out, signal, env }) => {
-    const { findChainedAnswer, quickstartRun } = await import("../experiment/quickstart.ts");
+    const { askOfWolves, findChainedAnswer, quickstartRun } = await import("../experiment/quickstart.ts");
     const train = async (name: string, definition: Experiment): Promise<QuickstartRun | undefined> => {
       const chosen = withSeed(definition, options.seed, options.smoke);
       const { steps } = chosen.settings.training;
@@ -59,7 +60,9 @@ export const quickstartCommand = command({
       return;
     }
     const chained = await findChainedAnswer(fwm.folder, quickstartFwm.settings, 2);
-    out.result(documentOf(fwm, lstm, chained), () => show(out, fwm, lstm, chained));
+    const shippedAnswer = await askOfWolves(whereIs(shipped.answers, "fwm train catbabi-qa-fwm makes one"));
+    const document = { ...documentOf(fwm, lstm, chained), shipped: inferenceOf(shippedAnswer) };
+    out.result(document, () => show(out, fwm, lstm, chained, shippedAnswer));
   },
 });
 
@@ -91,13 +94,12 @@ function documentOf(fwm: QuickstartRun, lstm: QuickstartRun, chained: Quickstart
   return {
     fwm: brief(fwm),
     lstm: brief(lstm),
-    inference: chained && {
-      story: chained.story,
-      question: chained.question,
-      answer: chained.answer,
-      answers: chained.reply.answers,
-    },
+    inference: chained && inferenceOf(chained),
   };
+}
+
+function inferenceOf({ story, question, answer, reply }: QuickstartAnswer) {
+  return { story, question, answer, answers: reply.answers };
 }
 
 function show(
@@ -105,8 +107,9 @@ function show(
   fwm: QuickstartRun,
   lstm: QuickstartRun,
   chained: QuickstartAnswer | undefined,
+  shippedAnswer: QuickstartAnswer,
 ): string {
-  const { bold, dim, green } = out.color;
+  const { bold, dim } = out.color;
   const percent = (share: number): string => `${(100 * share).toFixed(1)}%`;
   const row = (name: string, run: QuickstartRun): (string | number)[] => [
     name,
@@ -130,27 +133,37 @@ function show(
     table([["", "all", ...tasks, "trained in"], row("memory", fwm), row("LSTM", lstm)]).trimEnd(),
   ];
   if (chained) {
-    const start = chained.reply.trace.words.lastIndexOf("<eos>") + 1;
-    const strip = {
-      words: chained.reply.trace.words.slice(start),
-      reads: chained.reply.trace.reads.map((read) => read.subarray(start)),
-    };
-    lines.push(
-      "",
-      bold("One question, and what each read of the memory matched"),
-      ...chained.story.map((sentence) => `  ${sentence}`),
-      `  ${chained.question.replace(" ?", "?")}  ${green(chained.answer)}`,
-      "",
-      drawReads(strip, { color: out.color.isColorSupported, columns: out.columns }),
-    );
+    lines.push("", bold("One question, and what each read of the memory matched"), ...tell(out, chained));
   }
   lines.push(
     "",
+    bold("The paper's example, asked of the model of all twenty tasks that ships with fwm"),
+    ...tell(out, shippedAnswer),
+  );
+  lines.push(
+    "",
     bold("Next"),
-    `  fwm ask ${fwm.folder}        ${dim("tell it a story of your own")}`,
+    `  fwm ask                                  ${dim("tell the shipped model a story of your own")}`,
+    `  fwm ask ${fwm.folder}        ${dim("or the one just trained")}`,
+    `  fwm rollout                              ${dim("watch an agent with a memory find its way")}`,
     `  fwm data prepare catbabi                 ${dim("the real bAbI stories, all twenty tasks")}`,
     `  fwm train catbabi-qa-fwm                 ${dim("the paper's model and recipe")}`,
     dim("  (from a clone: npx fwm …, or node dist/src/cli/main.js …)"),
   );
   return lines.join("\n");
+}
+
+/** A story, its question and the answer, and below what each read matched. */
+function tell(out: Output, { story, question, answer, reply: { trace } }: QuickstartAnswer): string[] {
+  const start = trace.words.lastIndexOf("<eos>") + 1;
+  const strip = {
+    words: trace.words.slice(start),
+    reads: trace.reads.map((read) => read.subarray(start)),
+  };
+  return [
+    ...story.map((sentence) => `  ${sentence}`),
+    `  ${question.replace(" ?", "?")}  ${out.color.green(answer)}`,
+    "",
+    drawReads(strip, { color: out.color.isColorSupported, columns: out.columns }),
+  ];
 }

@@ -22,7 +22,7 @@ export interface QuickstartRun {
   readonly score: Score;
 }
 
-/** A question the memory answers by chaining two facts, and how. */
+/** A question that takes two facts chained, what a memory answered, and how. */
 export interface QuickstartAnswer {
   readonly story: readonly string[];
   readonly question: string;
@@ -94,6 +94,31 @@ export async function findChainedAnswer(
       };
     }
     return best;
+  } finally {
+    await model.release();
+  }
+}
+
+/** The paper's example of associative inference, asked of a model of all twenty tasks. */
+export async function askOfWolves(folder: string): Promise<QuickstartAnswer> {
+  const story = [
+    "mice are afraid of wolves",
+    "gertrude is a mouse",
+    "cats are afraid of sheep",
+    "winona is a sheep",
+  ];
+  const question = "what is gertrude afraid of ?";
+  const model = await loadModel(folder);
+  try {
+    const stream = model.stream();
+    for (const sentence of story) await stream.read(`${sentence} .`);
+    const reply = await stream.ask(question);
+    return {
+      story: story.map((sentence) => `${sentence}.`),
+      question,
+      answer: reply.answers[0]!.word,
+      reply,
+    };
   } finally {
     await model.release();
   }
