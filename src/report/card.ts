@@ -1,5 +1,4 @@
 /** A model card: what a shipped model is, how it came about, what it reaches and where it stops. */
-import type { AgentEvaluation, MeanReward } from "../experiment/metarlEvaluate.ts";
 import type { RunResult } from "./result.ts";
 
 /** The score a card shows. */
@@ -14,6 +13,24 @@ export interface CardScore {
   readonly generated: boolean;
   readonly remarks: readonly string[];
   readonly perTask: Readonly<Record<number, { readonly accuracy: number; readonly questions: number }>>;
+}
+
+/** A mean total reward per episode, and its standard error over episodes on the same graphs. */
+export interface CardMean {
+  readonly mean: number;
+  readonly standardError: number | null;
+}
+
+/** The reward an agent's card shows. */
+export interface CardReward {
+  readonly split: string;
+  readonly graphs: number;
+  readonly episodes: number;
+  readonly length: number;
+  readonly rules: object;
+  readonly reward: CardMean;
+  readonly random: CardMean;
+  readonly shortestPath: CardMean;
 }
 
 /** The names of bAbI's tasks. */
@@ -125,12 +142,12 @@ It knows bAbI's 178 words and its kinds of sentences; other words are refused, o
 /** The card of an agent, as Markdown; `paper` is what the authors' agent reached on the same split. */
 export function agentCard(
   result: RunResult<unknown>,
-  score: AgentEvaluation,
+  score: CardReward,
   paper: { readonly episodes: number; readonly reward: number } | null,
   about: CardAbout,
 ): string {
   const { training } = result.settings as { training: { batch: number } };
-  const reward = ({ mean, standardError }: MeanReward): string =>
+  const reward = ({ mean, standardError }: CardMean): string =>
     `${mean.toFixed(2)}${standardError === null ? "" : ` ± ${standardError.toFixed(2)}`}`;
   const { split, graphs, episodes, length, rules } = score;
   const top = head(result, about, "episode", {
