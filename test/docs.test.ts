@@ -1,8 +1,9 @@
 /**
  * The examples of docs/engine.md, run as they stand (only the package's name becomes the path of its source), and its
- * example of an op, checked like every op of the table.
+ * example of an op, checked like every op of the table. Of all pages: links lead somewhere, and numbers that name a
+ * result file are those of the file.
  */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -132,4 +133,65 @@ describe("docs/engine.md", () => {
       expectClose(interpret([dx!], values)[0]!.data, differences, { rtol: 1e-6, atol: 1e-7 });
     }
   });
+});
+
+const pages = ["README.md", "CHANGELOG.md", "src/README.md"].concat(
+  readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
+);
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchors(text: string): string[] {
+  return [...text.matchAll(/^#+ (.+)$/gm)].map((m) =>
+    m[1]!
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+describe.each(pages)("%s", (name) => {
+  const text = readFileSync(join(root, name), "utf8");
+
+  test("links lead to files and headings that are there", () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)/g)];
+    for (const [, path = "", anchor] of links) {
+      const target = path === "" ? join(root, name) : join(root, name, "..", path);
+      expect(existsSync(target), `${path} of ${name}`).toBe(true);
+      if (anchor) expect(anchors(readFileSync(target, "utf8")), `${path}#${anchor}`).toContain(anchor);
+    }
+  });
+
+  test("numbers beside a result file are the file's", () => {
+    // A row of a table or a sentence, and the result it links to.
+    const passages = text.split(/\n(?=\|)|\n\n|\. (?=[A-Z])/);
+    for (const passage of passages) {
+      for (const [, file] of passage.matchAll(/\]\(([^)\s]*results\/[^)\s]+\.json)\)/g)) {
+        const { score } = JSON.parse(readFileSync(join(root, name, "..", file!), "utf8")) as {
+          score?: {
+            accuracy?: number;
+            perplexity?: number;
+            reward?: { mean: number; standardError: number };
+          };
+        };
+        const wanted = score?.reward
+          ? [`${score.reward.mean.toFixed(2)} ± ${score.reward.standardError.toFixed(2)}`]
+          : score?.accuracy === undefined
+            ? []
+            : [`${(100 * score.accuracy).toFixed(2)} %`];
+        for (const number of wanted) expect(passage.replaceAll("**", ""), file).toContain(number);
+      }
+    }
+  });
+});
+
+test("README.md counts the source's lines", () => {
+  const count = (folder: string): [files: number, lines: number] =>
+    readdirSync(folder, { withFileTypes: true, recursive: true })
+      .filter((entry) => entry.isFile() && entry.name.endsWith(".ts"))
+      .map((entry) => readFileSync(join(entry.parentPath, entry.name), "utf8").split("\n").length - 1)
+      .reduce(([files, lines], length) => [files + 1, lines + length], [0, 0]);
+  const [files, lines] = count(join(root, "src"));
+  const said = /(\d+) files, ([\d,]+) lines/.exec(readFileSync(join(root, "README.md"), "utf8"))!;
+  expect(Number(said[1])).toBe(files);
+  expect(Math.abs(Number(said[2]!.replaceAll(",", "")) - lines)).toBeLessThan(0.02 * lines);
 });
