@@ -1,5 +1,5 @@
 /** Timing: cases run in turn, several times, and the median of each is kept, so that a noisy machine is fair. */
-import { median } from "../src/experiment/median.ts";
+import { median } from "../src/report/median.ts";
 
 /** Milliseconds of one case. */
 export interface Timing {

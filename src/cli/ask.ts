@@ -110,7 +110,7 @@ class Conversation {
     const words = wordsOf(text);
     if (words.length > 0 && words.at(-1) !== "." && words.at(-1) !== "?") words.push(".");
     encodeText(this.model.vocabulary, answer ? [...words, answer.toLowerCase()] : words);
-    if (number === "1" && this.begun) this.stream.newStory();
+    if (number === "1" && this.begun) await this.stream.newStory();
     this.begun = true;
     let sentence: string[] = [];
     for (const word of words) {
@@ -142,7 +142,7 @@ class Conversation {
 
   private async ask(question: readonly string[], told: string | undefined): Promise<void> {
     const reply = await this.stream.ask(question, { top: this.top });
-    if (told !== undefined) this.stream.tell(told);
+    if (told !== undefined) await this.stream.tell(told);
     const { words, reads } = presentStory(reply);
     const document = {
       question: question.join(" "),

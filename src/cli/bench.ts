@@ -103,7 +103,7 @@ async function benchAgents(
   settings: MetarlSettings,
   threads: { threads?: number },
 ): Promise<void> {
-  const { benchMetarl } = await import("../experiment/metarlBench.ts");
+  const { benchMetarl } = await import("../../bench/metarl.ts");
   out.note(`${experiment}: ${settings.training.batch} agents, one update an episode`);
   const report = await benchMetarl({ experiment: { settings }, seconds: 10, ...threads });
   out.result({ experiment, ...report }, () =>

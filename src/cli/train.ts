@@ -64,7 +64,7 @@ export const trainCommand = command({
     out: folder({ help: "run folder; default runs/<experiment>-seed<seed>" }),
     resume: maybeText({
       placeholder: "run",
-      help: "go on with a run; its settings win over the options, except --steps",
+      help: "go on with a run and its settings; --steps may be more",
     }),
     init: folder({ placeholder: "model", help: "begin with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to go on from" }),
@@ -98,8 +98,18 @@ export const trainCommand = command({
       options.out ?? `runs/${args.experiment}${options.smoke ? "-smoke" : ""}-seed${settings.training.seed}`;
     const target = typeof options.resume === "string" ? options.resume : named;
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    if (options.resume !== undefined && options.init) {
-      throw new UsageError("--init is for a new run; --resume goes on with the run's own weights");
+    if (options.resume !== undefined) {
+      if (options.init) {
+        throw new UsageError("--init is for a new run; --resume goes on with the run's own weights");
+      }
+      const { set, config, batch, data } = options;
+      const [given] =
+        Object.entries({ set: set[0], config, batch, data }).find(([, is]) => is !== undefined) ?? [];
+      if (given) {
+        throw new UsageError(`--${given}: a run goes on with its own settings`, {
+          hint: "leave it out, or begin a new run with --init and other settings",
+        });
+      }
     }
     const planOf = <S>(own: S): RunPlanFor<S> =>
       options.resume === undefined

@@ -52,9 +52,13 @@ export async function trainCatbabi(
 ): Promise<LoopEnd & { folder: string }> {
   // Everything the user may have got wrong is found before a run folder is made or touched.
   const settings = await settingsOf(plan, settingsSchema);
+  checkVocabulary(settings);
   const stories = await openStories(settings.task, context.env);
   const begun = plan.kind === "new" && plan.init ? await weightsOf(plan.init, settings) : undefined;
-  const { run, checkpoint } = await openRun(plan, settings, context);
+  const { run, checkpoint } = await openRun(plan, settings, context, {
+    stories: stories.identity,
+    ...(begun ? { begun: begun.remark } : {}),
+  });
   let outcome: "finished" | "interrupted" | "diverged" | "failed" = "failed";
   let note: string | undefined;
   let session: TrainingSession | undefined;
@@ -120,18 +124,24 @@ class TrainingSession {
     const saved = checkpoint?.state as { batcher: BatcherState; progress: LoopProgress } | undefined;
     const batches = await openBatches(settings, stories, saved?.batcher);
     const session = new TrainingSession(settings, trainer, evaluator, stories, batches, run);
-    if (checkpoint && saved) {
-      session.progress = { ...freshProgress, ...saved.progress };
-      session.adopt(checkpoint);
+    try {
+      if (checkpoint && saved) {
+        session.progress = { ...freshProgress, ...saved.progress };
+        session.adopt(checkpoint);
+        // A run killed between its checkpoint and its record is told of here.
+        await session.summarize(session.progress);
+      }
+    } catch (error) {
+      await session.release();
+      throw error;
     }
     return session;
   }
 
   /** Begins with given weights. They are saved at once: a run killed early must not go on from random ones. */
-  async begin({ model, path, remark }: Begun): Promise<void> {
+  async begin({ model, path }: Begun): Promise<void> {
     const values = Object.entries(model).map(([name, tensor]) => [name, asHost(tensor)] as const);
     this.trainer.adopt(new Map(values), path);
-    await this.run.update({ summary: { ...this.run.record.summary, begun: remark } });
     await this.save(0, { best: false, progress: this.progress });
   }
 
@@ -196,15 +206,17 @@ class TrainingSession {
       state: { batcher: this.batches.state(), progress },
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     });
-    const { bestLoss, bestStep, bestValues } = progress;
-    const { summary } = this.run.record;
+    await this.summarize(progress);
+  }
+
+  /** What lists and reports show of a run that stands there. */
+  private async summarize({ bestLoss, bestStep, bestAccuracy }: LoopProgress): Promise<void> {
     await this.run.update({
-      step,
       summary: {
-        ...summary,
+        ...this.run.record.summary,
         bestLoss,
         bestStep,
-        bestAccuracy: bestValues.accuracy ?? null,
+        bestAccuracy,
         // Generated or missing stories have to be said wherever the run is looked at.
         data: this.stories.remarks.join("; ") || null,
       },
@@ -216,6 +228,15 @@ class TrainingSession {
     await this.trainer.release();
     await this.evaluator.release();
   }
+}
+
+/** The stories have their vocabulary, and the system must have the same. */
+function checkVocabulary({ system }: Settings): void {
+  const { size } = catbabiVocabulary;
+  if (system.vocabulary === size) return;
+  throw new UsageError(`system.vocabulary: catbAbI has ${size} words, not ${system.vocabulary}`, {
+    hint: "leave the setting as the experiment has it",
+  });
 }
 
 /** Weights a run begins with, and where they are from. */

@@ -59,6 +59,8 @@ export async function trainMetarl(
   let note: string | undefined;
   try {
     const progress = checkpoint ? await restore(trainer, checkpoint) : freshA2cProgress;
+    // A run killed between its checkpoint and its record is told of here.
+    if (checkpoint) await run.update({ summary: summaryOf(progress) });
     const end = await trainA2c(
       trainer,
       makeWorlds(settings),
@@ -74,8 +76,7 @@ export async function trainMetarl(
     ({ outcome, note } = outcomeOf(error));
     throw error;
   } finally {
-    await trainer.release();
-    await run.close(outcome, note);
+    await trainer.release().finally(() => run.close(outcome, note));
   }
 }
 
@@ -171,10 +172,14 @@ function runFolder(run: Run, trainer: A2cTrainer, settings: MetarlSettings): A2c
       }
       const config = agentConfig(settings, run.record.experiment);
       await run.save({ step, best, config, model, optimizer, state: { progress } });
-      const { bestReward, bestStep, reward } = progress;
-      await run.update({ step, summary: { reward, bestReward, bestStep } });
+      await run.update({ step, summary: summaryOf(progress) });
     },
   };
+}
+
+/** What lists and reports show of a run that stands there. */
+function summaryOf({ reward, bestReward, bestStep }: A2cProgress) {
+  return { reward, bestReward, bestStep };
 }
 
 /** Takes over the tensors of a checkpoint, and gives where the run stood. */

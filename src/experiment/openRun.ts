@@ -6,7 +6,7 @@ import { defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { Device } from "../runtime/runtime.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import { createRun, type Run, resumeRun } from "../store/run.ts";
-import { describeEnvironment, gitCommit, readRun } from "../store/run-record.ts";
+import { describeEnvironment, gitCommit, type RunRecord, readRun } from "../store/run-record.ts";
 import type { TensorData } from "../store/safetensors.ts";
 
 /** What opening a run needs to know of the command. */
@@ -47,11 +47,20 @@ export async function settingsOf<S extends { training: { steps: number } }>(
   return { ...known.data, training: { ...training, steps: plan.steps ?? training.steps } };
 }
 
+/** What a run's record says from its beginning, besides its settings. */
+export interface RunOrigin {
+  /** The run or model whose weights it begins with. */
+  readonly begun?: string;
+  /** Which stories it learns from and is judged on; the same on resuming. */
+  readonly stories?: string;
+}
+
 /** Begins a run, or takes one up again; `checkpoint` is what to go on from, undefined at the beginning. */
 export async function openRun<S extends { training: { seed: number; steps: number } }>(
   plan: RunPlanFor<S>,
   settings: S,
   context: OpenContext,
+  origin: RunOrigin = {},
 ): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
   const about = {
     command: [...context.command],
@@ -65,13 +74,14 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
   };
   if (plan.kind === "new") {
     const { experiment, folder } = plan;
-    const run = await createRun(folder, { experiment, settings, seed: settings.training.seed, ...about });
+    const { seed } = settings.training;
+    const run = await createRun(folder, { experiment, settings, seed, summary: { ...origin }, ...about });
     return { run, checkpoint: undefined };
   }
-  const { state } = await readRun(plan.folder);
   const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
     ...(plan.from ? { from: plan.from } : {}),
-    firstStep: (updates) => updates + 1,
+    firstStep: (saved, split) => saved.step + (split === "valid" && isDue(saved) ? 0 : 1),
+    check: (saved, record) => checkResumable(plan.folder, settings.training.steps, origin, saved, record),
   });
   for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
   for (const difference of differences) {
@@ -79,15 +89,41 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
       `not the same as when the run began, so it may not continue bit for bit: ${difference}`,
     );
   }
-  // One that was killed after its last step is not finished yet: there may be a validation to make up for.
-  if (checkpoint && checkpoint.step >= settings.training.steps && state === "finished") {
-    await run.close("finished");
-    throw new UsageError(`${plan.folder}: the run has made its ${settings.training.steps} steps`, {
-      hint: "give more with --steps",
-    });
-  }
   if (plan.steps !== undefined) await run.update({ settings });
   return { run, checkpoint };
+}
+
+/** Refuses to go on where that would make something else of the run. */
+function checkResumable(
+  folder: string,
+  steps: number,
+  { stories }: RunOrigin,
+  checkpoint: LoadedCheckpoint | undefined,
+  { state, summary }: RunRecord,
+): void {
+  if (!checkpoint && summary.begun !== undefined) {
+    throw new DataError(`${folder}: the run was stopped before the weights it begins with were saved`, {
+      weights: String(summary.begun),
+      hint: "begin again, with --init and in another folder",
+    });
+  }
+  if (summary.stories !== undefined && stories !== summary.stories) {
+    throw new DataError(`${folder}: the stories are not those the run began with`, {
+      then: String(summary.stories),
+      now: stories,
+      hint: "let FWM_DATA name the data it was begun with, or begin a new run with --init",
+    });
+  }
+  const made = checkpoint?.step ?? 0;
+  // One that was killed after its last step is not finished yet: there may be a validation to make up for.
+  if (made > steps || (made === steps && state === "finished")) {
+    throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
+  }
+}
+
+/** Whether the run was stopped between an update and the validation after it. */
+function isDue({ state }: LoadedCheckpoint): boolean {
+  return (state as { progress?: { due?: boolean } }).progress?.due === true;
 }
 
 /** How a run ended, for its record: read off the error that ended it. */

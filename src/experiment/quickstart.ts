@@ -80,7 +80,7 @@ export async function findChainedAnswer(
       const stream = model.stream();
       const opening = upToFirstQuestion(story);
       if (!opening) continue;
-      stream.newStory();
+      await stream.newStory();
       await stream.read(opening.told);
       const reply = await stream.ask(opening.question);
       const [first] = reply.answers;

@@ -14,6 +14,8 @@ export interface Stories {
   train(seed: number): StreamSpec;
   /** Validation or test stories: the prepared files, or generated ones where there are none. */
   held(split: "valid" | "test", seed: number): StorySource;
+  /** Which stories these are: two runs with the same text here learn from and are judged on the same files. */
+  readonly identity: string;
   /** The prepared data, where it is used. */
   readonly files: Catbabi | undefined;
   /** Missing, partial or filled task files; empty when there is nothing to say. */
@@ -36,6 +38,7 @@ export async function openStories(
   const files = needsFiles ? await loadPrepared(folder) : undefined;
   return {
     remarks: remarksOn(task, files),
+    identity: files ? `prepared, ${fingerprint(files)}` : "generated",
     train(seed) {
       if (task.source === "generated") return { kind: "generated", seed, tasks };
       const real = { folder, split: "train", seed } as const;
@@ -48,6 +51,13 @@ export async function openStories(
     },
     files,
   };
+}
+
+/** The beginnings of the checksums of what is trained and judged on. */
+function fingerprint({ header: { splits } }: Catbabi): string {
+  return (["train", "valid"] as const)
+    .map((name) => `${name} ${splits[name].sha256.slice(0, 12)}`)
+    .join(", ");
 }
 
 /** The usual place of prepared data. */
@@ -66,7 +76,7 @@ function remarksOn({ source, share, tasks }: Settings["task"], files: Catbabi | 
   if (!files) return [told];
   const { filled, missing } = files.header;
   const remarks: string[] = [];
-  if (source === "generated") remarks.push(`training ${told}`);
+  if (source === "generated") return [`training ${told}`];
   if (source === "mixed") {
     remarks.push(`${Math.round(100 * share)} % of the training stories are generated (tasks ${tasks})`);
   }

@@ -100,15 +100,13 @@ export class Streams {
   }
 
   /** Reads something on each row; undefined leaves a row as it is. An unknown word throws before anything is read. */
-  read(texts: readonly (Readable | undefined)[]): Promise<void> {
+  async read(texts: readonly (Readable | undefined)[]): Promise<void> {
     const tokens = this.encode(texts);
-    return this.enqueue(async () => {
-      await this.feed(tokens);
-    });
+    await this.enqueue(() => this.feed(tokens));
   }
 
   /** Reads a question on each row, ending in "?", and answers it; undefined leaves a row as it is. */
-  ask(
+  async ask(
     questions: readonly (Readable | undefined)[],
     { top = 5 }: AskOptions = {},
   ): Promise<(Reply | undefined)[]> {
@@ -137,35 +135,40 @@ export class Streams {
   }
 
   /** Gives the answer to the question just asked on a row, instead of the model's own. */
-  tell(row: number, answer: string): void {
-    const asked = this.row(row);
-    if (asked.pending === undefined) {
-      throw new UsageError("tell: no question is waiting for its answer", {
-        hint: "tell() comes right after ask(); to add to the story use read()",
-      });
-    }
+  async tell(row: number, answer: string): Promise<void> {
+    this.row(row);
     const [id, ...more] = encodeText(this.source.vocabulary, [answer.trim().toLowerCase()]);
     if (id === undefined || more.length > 0) throw new UsageError(`tell: ${answer} is not one word`);
-    asked.pending = id;
+    await this.enqueue(() => {
+      const asked = this.row(row);
+      if (asked.pending === undefined) {
+        throw new UsageError("tell: no question is waiting for its answer", {
+          hint: "tell() comes right after ask(); to add to the story use read()",
+        });
+      }
+      asked.pending = id;
+    });
   }
 
   /** Ends the story of a row: the next thing read begins a new one, and the memory stays as it is. */
-  newStory(row: number): void {
-    this.row(row).begun = false;
+  async newStory(row: number): Promise<void> {
+    this.row(row);
+    await this.enqueue(() => {
+      this.row(row).begun = false;
+    });
   }
 
   /** Forgets everything a row has read; all rows unless one is named. */
-  reset(row?: number): Promise<void> {
+  async reset(row?: number): Promise<void> {
     const chosen = row === undefined ? [...this.rows.keys()] : [row];
     for (const b of chosen) this.row(b);
-    return this.enqueue(() => {
+    await this.enqueue(() => {
       for (const b of chosen) this.put(b, { state: new Map(), ...freshRow() });
-      return Promise.resolve();
     });
   }
 
   /** Everything a row remembers. */
-  snapshot(row: number): Promise<StreamSnapshot> {
+  async snapshot(row: number): Promise<StreamSnapshot> {
     this.row(row);
     return this.enqueue(async () => {
       const program = await this.ready();
@@ -181,11 +184,10 @@ export class Streams {
   }
 
   /** Puts a row back to a snapshot, of this or another stream of the same model. */
-  restore(row: number, snapshot: StreamSnapshot): Promise<void> {
+  async restore(row: number, snapshot: StreamSnapshot): Promise<void> {
     this.row(row);
-    return this.enqueue(() => {
+    await this.enqueue(() => {
       this.put(row, snapshot);
-      return Promise.resolve();
     });
   }
 
@@ -210,7 +212,7 @@ export class Streams {
     return this.program;
   }
 
-  private enqueue<T>(work: () => Promise<T>): Promise<T> {
+  private enqueue<T>(work: () => T | Promise<T>): Promise<T> {
     const result = this.queue.then(work);
     this.queue = result.catch(() => undefined);
     return result;
@@ -327,13 +329,13 @@ export class Stream {
   }
 
   /** Gives the answer to the question just asked, instead of the model's own. */
-  tell(answer: string): void {
-    this.streams.tell(0, answer);
+  async tell(answer: string): Promise<void> {
+    await this.streams.tell(0, answer);
   }
 
   /** Ends the story: the next thing read begins a new one, and the memory stays as it is. */
-  newStory(): void {
-    this.streams.newStory(0);
+  async newStory(): Promise<void> {
+    await this.streams.newStory(0);
   }
 
   /** Forgets everything: as a new stream. */

@@ -1,7 +1,8 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
 import { basename, isAbsolute, join } from "node:path";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
-import { type RunRecord, readRun } from "../store/run-record.ts";
+import { effectiveState, type RunRecord, readRun } from "../store/run-record.ts";
+import { median } from "./median.ts";
 
 /** A point of a curve. */
 export interface CurvePoint {
@@ -55,7 +56,7 @@ export function portableCommand(words: readonly string[]): string {
   const portable = (text: string): string => (isAbsolute(text) ? basename(text) : text);
   return words
     .map((word) => {
-      const [, before = "", after = word] = /^([\w.-]+=)(.*)$/s.exec(word) ?? [];
+      const [, before = "", after = word] = /^((?:[\w.-]+=)+)(.*)$/s.exec(word) ?? [];
       return before + portable(after);
     })
     .join(" ");
@@ -69,8 +70,8 @@ export function withoutPlaces<T>(settings: T): T {
   return JSON.parse(text) as T;
 }
 
-/** Records farther apart than this are two sittings; the gap is not training. */
-const longestGap = 15 * 60;
+/** Records farther apart than so many seconds, and so many times the usual gap, are two sittings. */
+const pause = { seconds: 15 * 60, times: 10 };
 
 /** Collects a run's result from its folder. */
 export async function collectResult<Paper = PublishedScore>(
@@ -102,7 +103,7 @@ export async function collectResult<Paper = PublishedScore>(
     machine: record.environment,
     seed: record.seed,
     settings: withoutPlaces(record.settings),
-    state: record.state,
+    state: effectiveState(record),
     steps: record.step,
     hours: hoursOf(metrics),
     curves: curvesOf(metrics, about.points ?? 200),
@@ -120,16 +121,14 @@ function remark(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Hours between the first and the last record, sittings apart left out. */
+/** Hours between the first and the last record, the gaps between sittings left out. */
 export function hoursOf(metrics: readonly MetricRecord[]): number {
-  let seconds = 0;
-  let before: number | undefined;
-  for (const { times } of metrics) {
-    const at = times?.at;
-    if (at === undefined) continue;
-    if (before !== undefined && at - before < longestGap) seconds += at - before;
-    before = at;
-  }
+  const at = metrics.map(({ times }) => times?.at).filter((time) => time !== undefined);
+  const gaps = at.slice(1).map((time, i) => time - at[i]!);
+  // Two records of one step, a train and a test line, are moments apart and say nothing of what is usual.
+  const usual = median(gaps.filter((gap) => gap > 1));
+  const isPause = (gap: number): boolean => gap >= pause.seconds && !(gap < pause.times * usual);
+  const seconds = gaps.filter((gap) => !isPause(gap)).reduce((sum, gap) => sum + gap, 0);
   return Number((seconds / 3600).toFixed(3));
 }
 

@@ -98,13 +98,13 @@ export async function readMetrics(path: string, options: ReadMetricsOptions = {}
 }
 
 /**
- * Takes away every record at or after `firstStep`, in one atomic step: what a run that goes on from there
- * has yet to measure. Lines that a power cut damaged go too, as long as no record to be kept follows them.
+ * Takes away every record at or after its split's first step, in one atomic step: what a run that goes on from
+ * there has yet to measure. Lines that a power cut damaged go too, as long as no record to be kept follows them.
  * Returns how many lines went.
  */
 export async function truncateMetrics(
   file: string,
-  firstStep: number,
+  firstStep: (split: string) => number,
   fs: FileSystem = nodeFileSystem,
 ): Promise<number> {
   const bytes = await readIfPresent(file);
@@ -114,7 +114,8 @@ export async function truncateMetrics(
   let damage: unknown;
   for (const [i, line] of lines.entries()) {
     try {
-      if (parseRecord(line, `${resolve(file)}:${i + 1}`).step >= firstStep) continue;
+      const { step, split } = parseRecord(line, `${resolve(file)}:${i + 1}`);
+      if (step >= firstStep(split)) continue;
     } catch (error) {
       damage ??= error;
       continue;

@@ -85,19 +85,20 @@ export type RunRecord = z.infer<typeof recordSchema>;
 export type RunDescription = Pick<
   RunRecord,
   "experiment" | "settings" | "seed" | "command" | "packageVersion" | "gitCommit" | "environment"
->;
+> &
+  Partial<Pick<RunRecord, "summary">>;
 
 /** The record of a run that is about to begin. */
 export function newRecord(about: RunDescription, now: string): RunRecord {
   return {
     format: "fwm-run",
     version: runVersion,
+    summary: {},
     ...about,
     created: now,
     updated: now,
     state: "running",
     step: 0,
-    summary: {},
     note: null,
     process: null,
     resumed: [],

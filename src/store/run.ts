@@ -91,8 +91,10 @@ export async function createRun(
 export interface ResumeOptions extends RunOptions {
   /** A checkpoint's name or path; the newest whole one unless told. Later checkpoints are removed. */
   readonly from?: string;
-  /** First step the run will record, from the updates a checkpoint counts; the same number unless told. */
-  readonly firstStep?: (updates: number) => number;
+  /** First step the run will record on a split when it goes on from a checkpoint; the checkpoint's unless told. */
+  readonly firstStep?: (checkpoint: LoadedCheckpoint, split: string) => number;
+  /** Throws where the run is not to be taken up; called before anything is changed. */
+  readonly check?: (checkpoint: LoadedCheckpoint | undefined, record: RunRecord) => void;
 }
 
 /** A run that goes on. */
@@ -115,16 +117,17 @@ export async function resumeRun(
   now: Pick<RunDescription, "command" | "packageVersion" | "gitCommit" | "environment">,
   options: ResumeOptions = {},
 ): Promise<ResumedRun> {
-  const { fs = nodeFileSystem, from, firstStep = (updates: number) => updates } = options;
+  const { fs = nodeFileSystem, from, firstStep = ({ step }: LoadedCheckpoint) => step } = options;
   const path = resolve(folder);
   await readRun(path);
   const lock = await acquireLock(path, fs);
   try {
     const record = await readRun(path);
-    await removeLeftovers(path, fs);
     const { checkpoint, skipped } = await chooseCheckpoint(path, from);
+    options.check?.(checkpoint, record);
     const step = checkpoint?.step ?? 0;
-    const first = checkpoint ? firstStep(step) : 0;
+    const first = (split: string): number => (checkpoint ? firstStep(checkpoint, split) : 0);
+    await removeLeftovers(path, fs);
     await rewindCheckpoints(path, checkpoint, fs);
     await truncateMetrics(join(path, metricsFile), first, fs);
     const { command, packageVersion, gitCommit, environment } = now;
@@ -153,7 +156,7 @@ export class Run {
   readonly #lock: RunLock;
   readonly #fs: FileSystem;
   readonly #keepLast: number;
-  #firstStep = 0;
+  #firstStep: (split: string) => number = () => 0;
   readonly #metrics: MetricsWriter;
   readonly #events = new Map<string, EventWriter>();
   #record: RunRecord;
@@ -249,8 +252,8 @@ export class Run {
     }
   }
 
-  /** Voids the TensorBoard points at or after a step, of every split that has any. */
-  async restartEvents(firstStep: number): Promise<void> {
+  /** Voids the TensorBoard points at or after its first step, of every split that has any. */
+  async restartEvents(firstStep: (split: string) => number): Promise<void> {
     this.#firstStep = firstStep;
     for (const { name, path } of await subfolders(this.folder)) {
       if ((await readdir(path)).some(isEventFile)) this.#eventsOf(name);
@@ -263,7 +266,7 @@ export class Run {
       if (!/^[a-z][a-z0-9-]*$/i.test(split)) {
         throw new FwmError(`internal: ${JSON.stringify(split)} cannot be the name of a split`);
       }
-      events = new EventWriter(join(this.folder, split), { firstStep: this.#firstStep });
+      events = new EventWriter(join(this.folder, split), { firstStep: this.#firstStep(split) });
       this.#events.set(split, events);
     }
     return events;

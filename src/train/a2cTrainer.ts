@@ -112,7 +112,7 @@ export class A2cTrainer implements Learner {
   /** Frees the compiled programs. */
   async release(): Promise<void> {
     await this.actor.release();
-    await (await this.learner)?.release();
+    await (await this.learner?.catch(() => undefined))?.release();
     this.learner = undefined;
   }
 

@@ -71,7 +71,7 @@ export class Actor {
 
   /** Frees the compiled program. */
   async release(): Promise<void> {
-    await (await this.program)?.release();
+    await (await this.program?.catch(() => undefined))?.release();
     this.program = undefined;
   }
 

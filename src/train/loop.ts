@@ -44,8 +44,8 @@ export interface LoopRun<P = LoopProgress> {
 export interface LoopProgress {
   readonly bestLoss: number | null;
   readonly bestStep: number | null;
-  /** What the best validation recorded. */
-  readonly bestValues: Readonly<Record<string, number>>;
+  /** Accuracy at the best validation. */
+  readonly bestAccuracy: number | null;
   /** Validations since the best one. */
   readonly waited: number;
   /** The run was stopped when a validation was due. */
@@ -58,7 +58,7 @@ export interface LoopProgress {
 export const freshProgress: LoopProgress = {
   bestLoss: null,
   bestStep: null,
-  bestValues: {},
+  bestAccuracy: null,
   waited: 0,
   due: false,
   sums: { steps: 0, loss: 0, gradNorm: 0, correct: 0, questions: 0 },
@@ -124,9 +124,11 @@ export async function train(
     const score = signal.aborted ? undefined : await task.validate(signal);
     if (!score) return interrupted(done, true);
     const best = progress.bestLoss === null || score.loss < progress.bestLoss;
-    progress = best
-      ? { ...progress, due: false, bestLoss: score.loss, bestStep: done, bestValues: score.values, waited: 0 }
-      : { ...progress, due: false, waited: progress.waited + 1 };
+    progress = { ...progress, due: false, waited: best ? 0 : progress.waited + 1 };
+    if (best) {
+      const bestAccuracy = score.values.accuracy ?? null;
+      progress = { ...progress, bestLoss: score.loss, bestStep: done, bestAccuracy };
+    }
     run.log({ step: done, split: "valid", values: score.values });
     watch.onValidation?.(done, score, best);
     await save(done, best);
@@ -172,7 +174,7 @@ function diverged(step: number, learningRate: number, result: LoopStep, saved: n
     "gradient norm": result.gradNorm,
     "learning rate": learningRate,
     "last good checkpoint": `after step ${saved}`,
-    hint: "resume with a lower learning rate, or clip the gradient: --set training.clip=1",
+    hint: "begin a new run with --init <this run> and a lower learning rate, or --set training.clip=1",
   });
 }
 

@@ -277,6 +277,19 @@ describe("--init", () => {
     expect(existsSync(folder)).toBe(false);
   });
 
+  test("a run that was killed before it had saved them is not begun with others", async () => {
+    const folder = join(scratch, "early");
+    expect((await run([...base, "--init", first, "--steps", "1", "--out", folder])).code).toBe(0);
+    for (const name of readdirSync(folder)) {
+      if (/^(checkpoint-|best$|last$)/.test(name)) rmSync(join(folder, name), { recursive: true });
+    }
+    const { code, stderr } = await run(["train", "--resume", folder, "--steps", "2"]);
+    expect([code, stderr]).toEqual([
+      3,
+      expect.stringContaining("before the weights it begins with were saved"),
+    ]);
+  });
+
   test("weights of other equations fit by their shapes, and are refused all the same", async () => {
     const folder = join(scratch, "other");
     const { code, stderr } = await run([
@@ -300,6 +313,39 @@ test("a run that was killed after its last step is finished by resuming it, and 
   expect((await readRun(folder)).state).toBe("finished");
   const refused = await run(again);
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("has made its 2 steps")]);
+});
+
+test("resuming refuses what would make another run of it, and leaves the folder as it is", async () => {
+  const folder = join(scratch, "own");
+  expect((await run(["train", "catbabi-qa-fwm", "--smoke", "--steps", "3", "--out", folder])).code).toBe(0);
+  const before = readFileSync(join(folder, "run.json"), "utf8");
+  const again = ["train", "--resume", folder];
+  for (const [words, message] of [
+    [[], "has made its 3 steps"],
+    [["--steps", "2"], "has made its 3 steps"],
+    [["--steps", "5", "--set", "training.clip=1"], "--set: a run goes on with its own settings"],
+    [["--steps", "5", "--batch", "3"], "--batch: a run goes on with its own settings"],
+  ] as const) {
+    const { code, stderr } = await run([...again, ...words]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    expect(readFileSync(join(folder, "run.json"), "utf8")).toBe(before);
+  }
+  const record = JSON.parse(before) as { summary: object };
+  const summary = { ...record.summary, stories: "prepared, train 0, valid 0" };
+  writeFileSync(join(folder, "run.json"), JSON.stringify({ ...record, summary }));
+  const { code, stderr } = await run([...again, "--steps", "5"]);
+  expect([code, stderr]).toEqual([
+    3,
+    expect.stringContaining("the stories are not those the run began with"),
+  ]);
+});
+
+test("a vocabulary that is not the stories' is refused before there is a folder", async () => {
+  const folder = join(scratch, "words");
+  const words = ["train", "catbabi-qa-fwm", "--smoke", "--set", "system.vocabulary=210", "--out", folder];
+  const { code, stderr } = await run(words);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("catbAbI has 200 words, not 210")]);
+  expect(existsSync(folder)).toBe(false);
 });
 
 test("more steps given on resuming become the run's own", async () => {

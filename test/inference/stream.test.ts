@@ -125,14 +125,14 @@ describe("a stream", () => {
     const [silent, own, other] = [shared.stream(), shared.stream(), shared.stream()];
     const best = (await silent.ask(question)).answers[0]!.word;
     await own.ask(question);
-    own.tell(best);
+    await own.tell(best);
     await other.ask(question);
-    other.tell(best === "wolf" ? "cat" : "wolf");
+    await other.tell(best === "wolf" ? "cat" : "wolf");
     const [a, b, c] = [await silent.ask(question), await own.ask(question), await other.ask(question)];
     expect(a.trace.words).toEqual(["<eos>", ...wordsOf(question), best, ...wordsOf(question)]);
     expect(b).toEqual(a);
     expect(c.answers).not.toEqual(a.answers);
-    expect(() => shared.stream().tell("wolf")).toThrow("no question is waiting");
+    await expect(shared.stream().tell("wolf")).rejects.toThrow("no question is waiting");
   });
 
   test("can be kept, copied, put back and reset", async () => {
@@ -155,7 +155,7 @@ describe("a stream", () => {
     const stream = model().stream();
     await stream.ask(question);
     const copy = await stream.clone();
-    copy.tell("wolf");
+    await copy.tell("wolf");
     expect((await copy.ask(question)).trace.words).toContain("wolf");
   });
 
@@ -163,7 +163,7 @@ describe("a stream", () => {
     const shared = model();
     const [going, fresh] = [shared.stream(), shared.stream()];
     await going.read(story);
-    going.newStory();
+    await going.newStory();
     const [a, b] = [await going.ask(question), await fresh.ask(question)];
     expect(a.trace.words.filter((word) => word === "<eos>")).toHaveLength(2);
     expect(a.answers).not.toEqual(b.answers);
@@ -209,7 +209,7 @@ describe("many streams at once", () => {
     const texts = [story, "Winona is a sheep.", undefined, "Mary went to the kitchen."];
     const together = shared.streams(4);
     await together.read(texts);
-    together.newStory(3);
+    await together.newStory(3);
     await together.read([undefined, story, undefined, story]);
     const replies = await together.ask([question, undefined, question, question]);
     expect(replies[1]).toBeUndefined();
@@ -217,7 +217,7 @@ describe("many streams at once", () => {
       const alone = shared.stream();
       if (texts[row] !== undefined) await alone.read(texts[row]);
       if (row === 3) {
-        alone.newStory();
+        await alone.newStory();
         await alone.read(story);
       }
       const want = await alone.ask(question);
@@ -240,10 +240,35 @@ describe("many streams at once", () => {
     expect(fresh!.trace.words).toEqual(["<eos>", ...wordsOf(question)]);
   });
 
-  test("must be given a text each, and rows that exist", () => {
+  test("calls that are not awaited follow each other too", async () => {
+    const [hasty, patient] = [model().stream(), model().stream()];
+    const [first, second, question] = [
+      "mary went to the garden .",
+      "john went to the office .",
+      "where is mary ?",
+    ];
+    const calls = [
+      hasty.read(first),
+      hasty.newStory(),
+      hasty.read(second),
+      hasty.ask(question),
+      hasty.tell("office"),
+    ];
+    await Promise.all(calls);
+    await patient.read(first);
+    await patient.newStory();
+    await patient.read(second);
+    await patient.ask(question);
+    await patient.tell("office");
+    const { trace } = await patient.ask(question);
+    expect((await hasty.ask(question)).trace.words).toEqual(trace.words);
+    expect(trace.words.filter((word) => word === "<eos>")).toHaveLength(2);
+  });
+
+  test("must be given a text each, and rows that exist", async () => {
     const streams = model().streams(2);
-    expect(() => streams.read(["."])).toThrow("1 texts given for 2 streams");
-    expect(() => streams.newStory(2)).toThrow("there is no row 2");
+    await expect(streams.read(["."])).rejects.toThrow("1 texts given for 2 streams");
+    await expect(streams.newStory(2)).rejects.toThrow("there is no row 2");
     expect(() => model().streams(0)).toThrow("at least 1");
   });
 });

@@ -7,7 +7,7 @@ import { accuracyFigure } from "../../src/report/accuracyFigure.ts";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
-import { collectResult, origin, portableCommand } from "../../src/report/result.ts";
+import { collectResult, hoursOf, origin, portableCommand } from "../../src/report/result.ts";
 import { type RewardRun, readRewards, rewardFigure, smoothed } from "../../src/report/rewardFigure.ts";
 
 test("a plot has its points where they belong", () => {
@@ -59,9 +59,16 @@ test("a figure is an SVG with its lines, title and mark", async () => {
 
 test("commands lose the places of one machine", () => {
   expect(portableCommand(["fwm", "train", "x", "--out", "/home/me/runs/x-1"])).toBe("fwm train x --out x-1");
-  expect(portableCommand(["fwm", "--set", "task.data=/home/me/data", "--out=/tmp/x", "a=b=/c", "k=v"])).toBe(
-    "fwm --set task.data=data --out=x a=b=/c k=v",
-  );
+  expect(
+    portableCommand([
+      "fwm",
+      "--set",
+      "task.data=/home/me/data",
+      "--out=/tmp/x",
+      "--set=task.data=/home/me/data",
+      "k=v",
+    ]),
+  ).toBe("fwm --set task.data=data --out=x --set=task.data=data k=v");
 });
 
 test("points get hollow marks, marks a name above or below", async () => {
@@ -302,4 +309,16 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test("hours: the gaps between sittings are left out, and slow logging is not a pause", () => {
+  const at = (...seconds: number[]) =>
+    seconds.map((time, step) => ({ step, split: "train", values: {}, times: { at: time } }));
+  const hour = 3600;
+  // Ten minutes a line, a night in between.
+  expect(hoursOf(at(0, 600, 1200, 1200 + 9 * hour, 1800 + 9 * hour))).toBeCloseTo(0.5, 3);
+  // Fifty minutes a line, with the test's record a second later.
+  const slow = Array.from({ length: 11 }, (_, i) => [i * 3000, i * 3000 + 0.5]).flat();
+  expect(hoursOf(at(...slow))).toBeCloseTo((10 * 3000) / hour, 2);
+  expect(hoursOf([])).toBe(0);
 });

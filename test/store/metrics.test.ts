@@ -92,12 +92,12 @@ describe("truncation", () => {
     const path = join(folder, metricsFile);
     const lines = (await readFile(path, "utf8")).split("\n");
     await appendFile(path, '{"step":12,"spl');
-    expect(await truncateMetrics(path, 6)).toBe(7);
+    expect(await truncateMetrics(path, () => 6)).toBe(7);
     expect(await readFile(path, "utf8")).toBe(`${lines.slice(0, 8).join("\n")}\n`);
     expect((await readMetrics(folder)).map(({ step }) => step)).toEqual([0, 0, 1, 2, 3, 4, 5, 5]);
-    expect(await truncateMetrics(path, 0)).toBe(8);
+    expect(await truncateMetrics(path, () => 0)).toBe(8);
     expect(await readFile(path, "utf8")).toBe("");
-    expect(await truncateMetrics(join(folder, "absent.jsonl"), 0)).toBe(0);
+    expect(await truncateMetrics(join(folder, "absent.jsonl"), () => 0)).toBe(0);
     expect(await readdir(folder)).toEqual([metricsFile]);
   });
 
@@ -107,10 +107,10 @@ describe("truncation", () => {
     const whole = await readFile(path);
     const damaged = Buffer.concat([whole, Buffer.from("\0\0\xff\n{}\n")]);
     await writeFile(path, damaged);
-    await truncateMetrics(path, 4);
+    await truncateMetrics(path, () => 4);
     expect(await readFile(path)).toEqual(whole);
     await writeFile(path, Buffer.concat([Buffer.from("\0\0\n"), whole]));
-    await expect(truncateMetrics(path, 4)).rejects.toThrow(/metrics\.jsonl:1: not valid JSON/);
+    await expect(truncateMetrics(path, () => 4)).rejects.toThrow(/metrics\.jsonl:1: not valid JSON/);
   });
 
   it("on a full disk changes nothing", async () => {
@@ -119,7 +119,7 @@ describe("truncation", () => {
     const fs = watchedDisk(([name]) => {
       if (name === "write") throw systemError("ENOSPC");
     });
-    const error = await rejection(truncateMetrics(join(folder, metricsFile), 1, fs));
+    const error = await rejection(truncateMetrics(join(folder, metricsFile), () => 1, fs));
     expect(error).toBeInstanceOf(StorageError);
     expect(await readFile(join(folder, metricsFile))).toEqual(before);
   });

@@ -231,9 +231,36 @@ describe("resuming", () => {
     for (const step of [1, 2, 3]) run.log({ step, split: "train", values: {} });
     await run.save(sample(2));
     await run.close("interrupted");
-    const resumed = await resumeRun(path, description(), { firstStep: (updates) => updates + 1 });
+    const resumed = await resumeRun(path, description(), { firstStep: ({ step }) => step + 1 });
     expect((await readMetrics(path)).map(({ step }) => step)).toEqual([1, 2]);
     await resumed.run.close("interrupted");
+  });
+
+  it("takes back the records of one split from an earlier step on than those of another", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    for (const split of ["train", "valid"]) run.log({ step: 2, split, values: {} });
+    await run.save(sample(2));
+    await run.close("interrupted");
+    const firstStep = ({ step }: { step: number }, split: string) => (split === "valid" ? step : step + 1);
+    const resumed = await resumeRun(path, description(), { firstStep });
+    expect((await readMetrics(path)).map(({ split }) => split)).toEqual(["train"]);
+    await resumed.run.close("interrupted");
+  });
+
+  it("changes nothing where the caller refuses the checkpoint", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await run.save(sample(2));
+    run.log({ step: 3, split: "train", values: {} });
+    await run.close("interrupted");
+    const before = await readRun(path);
+    const check = (checkpoint: { step: number } | undefined) => {
+      throw new Error(`not from ${checkpoint?.step}`);
+    };
+    await expect(resumeRun(path, description(), { check })).rejects.toThrow("not from 2");
+    expect(await readRun(path)).toEqual(before);
+    expect(await readMetrics(path)).toHaveLength(1);
   });
 
   it("tells what differs from the machine it began on", async () => {

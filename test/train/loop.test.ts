@@ -66,7 +66,7 @@ test("logs means, validates, saves, and marks the best", async () => {
   expect(end).toMatchObject({
     step: 10,
     reason: "finished",
-    progress: { bestLoss: 3, bestStep: 5, bestValues: { loss: 3 }, waited: 1 },
+    progress: { bestLoss: 3, bestStep: 5, bestAccuracy: null, waited: 1 },
   });
 });
 

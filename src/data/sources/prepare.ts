@@ -175,13 +175,16 @@ function surveyed(
 }
 
 /** New stories for every gap in the training set; valid and test stay real, or they would measure nothing. */
+/** Stories that fill in are counted from here on: a stream of new stories with the same seed never gets so far. */
+const fillFrom = 2 ** 31;
+
 function fillGaps(gaps: readonly Surveyed[], { fill }: PrepareOptions) {
   if (fill === undefined) return [];
   return gaps
     .filter(({ split }) => split === "train")
     .map(({ task, split, official, stories }) => {
-      const told = Array.from({ length: Math.max(0, official - stories.length) }, (_, index) =>
-        encodeStory(fill.tell({ task, seed: fill.seed, index })),
+      const told = Array.from({ length: Math.max(0, official - stories.length) }, (_, i) =>
+        encodeStory(fill.tell({ task, seed: fill.seed, index: fillFrom + i })),
       );
       return { task, split, seed: fill.seed, told };
     });

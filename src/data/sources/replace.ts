@@ -2,13 +2,14 @@
  * Where prepared data may be written, and how it takes the place of earlier prepared data.
  */
 import { access, readdir } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../../errors.ts";
 import {
   errorCode,
   type FileSystem,
   nodeFileSystem,
   StorageError,
+  syncFolder,
   temporaryBeside,
   writeFolderAtomically,
 } from "../../store/atomic.ts";
@@ -25,10 +26,16 @@ export async function replaceFolder(
 ): Promise<void> {
   const place = resolve(path);
   await checkReplaceable(place, mark);
-  const aside = temporaryBeside(place);
-  let hasOld = false;
+  const [fresh, aside] = [temporaryBeside(place), temporaryBeside(place)];
   try {
     await fs.mkdir(dirname(place), { recursive: true });
+  } catch (error) {
+    throw new StorageError("cannot prepare the folder", place, error);
+  }
+  // Whole beside the old one first: until the two renames a crash leaves the old one where it is.
+  await writeFolderAtomically(fresh, files, fs);
+  let hasOld = false;
+  try {
     hasOld = await fs.rename(place, aside).then(
       () => true,
       (error: unknown) => {
@@ -36,14 +43,12 @@ export async function replaceFolder(
         throw error;
       },
     );
+    await fs.rename(fresh, place);
+    await syncFolder(dirname(place), fs);
   } catch (error) {
-    throw new StorageError("cannot prepare the folder", place, error);
-  }
-  try {
-    await writeFolderAtomically(place, files, fs);
-  } catch (error) {
-    if (hasOld) await fs.rename(aside, place);
-    throw error;
+    if (hasOld) await fs.rename(aside, place).catch(() => undefined);
+    await fs.rm(fresh, { recursive: true, force: true }).catch(() => undefined);
+    throw new StorageError(`cannot write the folder ${basename(place)}`, place, error);
   }
   if (hasOld) await fs.rm(aside, { recursive: true, force: true });
 }

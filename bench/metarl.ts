@@ -1,9 +1,9 @@
 /** How fast a meta-reinforcement-learning experiment trains: episodes per second, acting and learning apart. */
 
-import { median } from "./median.ts";
-import { makeTrainer, makeWorlds } from "./metarl.ts";
-import type { MetarlExperiment } from "./metarlSettings.ts";
-import type { OpenContext } from "./openRun.ts";
+import { makeTrainer, makeWorlds } from "../src/experiment/metarl.ts";
+import type { MetarlExperiment } from "../src/experiment/metarlSettings.ts";
+import type { OpenContext } from "../src/experiment/openRun.ts";
+import { median } from "../src/report/median.ts";
 
 /** What to time, and for how long. */
 export interface MetarlBenchOptions extends Pick<OpenContext, "threads" | "device"> {
