@@ -104,7 +104,7 @@ export async function measureRow(spec: RowSpec): Promise<TrainRow> {
   await trainer.release();
   const stepMs = summary(stepTimes).median;
   const tokens = batch * window;
-  const flops = stepFlops(system, mode, tokens, questions / steps);
+  const flops = stepFlops(system, mode, tokens, questions / steps, window);
   const peakGflops = (2 * 1024 ** 3) / summary(peakTimes).least / 1e6;
   const gflops = flops / stepMs / 1e6;
   return {
@@ -200,6 +200,7 @@ export function stepFlops(
   mode: "qa" | "lm",
   tokens: number,
   questions: number,
+  window: number,
 ): number {
   const { embedding: E, hidden: H, vocabulary: V } = system;
   const asked = mode === "qa" ? questions : tokens;
@@ -208,7 +209,7 @@ export function stepFlops(
   if (system.name === "lstm") return 3 * (lstm + output);
   const { memory: D, reads, chunk: C } = system;
   const K = system.keys === "product" ? D * D : 2 * D;
-  const seen = mode === "qa" ? 200 : C;
+  const seen = mode === "qa" ? window : Math.min(C, window);
   const write = (2 * H * (3 * D + 1) + 2 * 2 * K * D + 2 * 2 * C * D + 2 * C * D) * tokens;
   const read = (2 * H * (1 + reads) * D + reads * (2 * K * D + 3 * 2 * seen * D) + 2 * D * H) * asked;
   return 3 * (lstm + write + read + output);

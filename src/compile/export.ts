@@ -8,7 +8,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { type GraphProto, ModelProtoSchema, StringStringEntryProtoSchema } from "onnx-buf";
 import { ShapeError, UsageError } from "../errors.ts";
 import { type SourceAttrs, stateAttrs } from "../graph/ops/source.ts";
-import { showType, sizeOf, type Tensor, topological } from "../graph/tensor.ts";
+import { sameShape, showType, sizeOf, type Tensor, topological } from "../graph/tensor.ts";
 import { lowerToModel } from "./lower.ts";
 import { simplify } from "./simplify.ts";
 
@@ -46,10 +46,22 @@ export function exportOnnx(
   weights: ReadonlyMap<string, ArrayLike<number>>,
   notes: ExportNotes = {},
 ): Uint8Array {
-  const pairs = [...updates].map(([before, next]) => ({ name: stateName(before), next }));
+  const pairs = [...updates].map(([before, next]) => ({ name: stateName(before), before, next }));
+  for (const { name: state, before, next } of pairs) {
+    if (before.dtype === next.dtype && sameShape(before.shape, next.shape)) continue;
+    throw new ShapeError(`export: the next value of state ${state} has another type`, {
+      state: showType(before),
+      next: showType(next),
+    });
+  }
   const names = [...Object.keys(outputs), ...pairs.map((pair) => nextName(pair.name))];
   const roots = simplify([...Object.values(outputs), ...pairs.map(({ next }) => next)]);
-  const { inputs, embedded } = sourcesOf(roots, weights, new Set(pairs.map((pair) => pair.name)));
+  const carried = pairs.map(({ before }) => before);
+  const { inputs, embedded } = sourcesOf(
+    [...roots, ...carried],
+    weights,
+    new Set(pairs.map((pair) => pair.name)),
+  );
   const taken = [...inputs.keys(), ...embedded.keys(), ...names];
   const twice = taken.find((each, i) => taken.indexOf(each) !== i);
   if (twice !== undefined) {

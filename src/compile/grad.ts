@@ -3,7 +3,7 @@ import { ShapeError } from "../errors.ts";
 import { add } from "../graph/ops/elementwise.ts";
 import { expand } from "../graph/ops/shape.ts";
 import { scalar, zeros } from "../graph/ops/source.ts";
-import { type Node, sameShape, scoped, showType, type Tensor, topological } from "../graph/tensor.ts";
+import { type Node, sameShape, showType, type Tensor, topological, within } from "../graph/tensor.ts";
 
 /** Gradients of a scalar with respect to tensors; zeros for those it does not depend on. */
 export function grad(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
@@ -31,7 +31,7 @@ export function gradients(
   const totals = new Map<Tensor, Tensor>();
   const accumulate = (tensor: Tensor, part: Tensor): void => {
     const before = totals.get(tensor);
-    totals.set(tensor, before ? add(before, part) : part);
+    totals.set(tensor, before ? within(tensor.node.scope, () => add(before, part)) : part);
   };
   outputs.forEach((output, i) => {
     const seed = seeds[i];
@@ -82,8 +82,4 @@ function backpropagate(
     }
     accumulate(input, part);
   });
-}
-
-function within<T>(scope: string, build: () => T): T {
-  return scope === "" ? build() : scoped(scope, build);
 }

@@ -10,7 +10,15 @@ import { remakeScan, type ScanAttrs, scanAttrs } from "../graph/ops/scan.ts";
 import { lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
 import { constantValue } from "../graph/ops/source.ts";
 import { remake, rewrite } from "../graph/rewrite.ts";
-import { type Node, type Shape, sameShape, showType, type Tensor, topological } from "../graph/tensor.ts";
+import {
+  type Node,
+  type Shape,
+  sameShape,
+  showType,
+  type Tensor,
+  topological,
+  within,
+} from "../graph/tensor.ts";
 import { constantKey } from "./constantKey.ts";
 
 /** The outputs of an equivalent, smaller graph. */
@@ -22,7 +30,7 @@ export function simplify(outputs: readonly Tensor[]): Tensor[] {
 function shareEqual(outputs: readonly Tensor[]): Tensor[] {
   const known = new Map<string, readonly Tensor[]>();
   return rewrite(outputs, new Map(), (node, inputs) => {
-    const simpler = localRule(node, inputs);
+    const simpler = within(node.scope, () => localRule(node, inputs));
     if (simpler) return [simpler];
     const scan = scanAttrs(node);
     if (scan) {
@@ -82,7 +90,7 @@ function localRule(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
     case "mul":
       if (isAll(b, 1) && keepsShape(a)) return a;
       if (isAll(a, 1) && keepsShape(b)) return b;
-      if (isAll(b, -1) && keepsShape(a)) return neg(a);
+      if (a.dtype === "f32" && isAll(b, -1) && keepsShape(a)) return neg(a);
       break;
     case "div":
       if (isAll(b, 1) && keepsShape(a)) return a;

@@ -12,6 +12,8 @@ export function einsum(formula: string, ...operands: readonly Tensor[]): Tensor 
   const terms = left?.split(",") ?? [];
   if (right === undefined || terms.length !== operands.length)
     fail(formula, operands, "one term per operand");
+  for (const term of [...terms, right!])
+    if (new Set(term).size !== term.length) fail(formula, operands, `term ${term} names an axis twice`);
   const sizes = new Map<string, number>();
   terms.forEach((term, i) => {
     const { shape } = operands[i]!;

@@ -62,7 +62,7 @@ export type OnnxAttribute = number | string | readonly number[] | { readonly flo
 /** A lowered subgraph. */
 export interface OnnxBody {
   readonly body: GraphFunction;
-  /** ONNX names of the leading params that are inputs of the subgraph; the rest are captured by name. */
+  /** How many of the leading params are inputs of the subgraph; the rest are captured by name. */
   readonly inputs: number;
   readonly captures: readonly string[];
   readonly resultOrder: readonly number[];

@@ -110,6 +110,11 @@ export function scoped<T>(name: string, build: () => T): T {
   }
 }
 
+/** Builds in the scope that a node already has. */
+export function within<T>(scope: string, build: () => T): T {
+  return scope === "" ? build() : scoped(scope, build);
+}
+
 /** The nodes that `roots` depend on, each after its inputs. Iterative: an unrolled loop is thousands deep. */
 export function topological(roots: readonly Tensor[]): Node[] {
   const order: Node[] = [];

@@ -141,7 +141,7 @@ export class AssociativeMemory {
     return chain;
   }
 
-  /** The Frobenius norm of F: how full the memory is. It never exceeds 1. */
+  /** The Frobenius norm of F: how full the memory is; at most 1 but for rounding. */
   get norm(): number {
     let squares = 0;
     for (let at = 0; at < this.weights.length; at++) squares += this.weights[at]! ** 2;
@@ -177,6 +177,10 @@ export class AssociativeMemory {
     const known = [keys === "product" || keys === "concat", precision === "f32" || precision === "f64"];
     if (known.includes(false))
       throw new DataError("AssociativeMemory: unknown keys or precision in the JSON");
+    const sizes = [keySize, valueSize].every((size) => Number.isSafeInteger(size) && size! > 0);
+    if (!sizes || !(typeof scale === "number" && Number.isFinite(scale) && scale > 0)) {
+      throw new DataError("AssociativeMemory: missing or impossible sizes or scale in the JSON");
+    }
     const memory = new AssociativeMemory({ keySize, valueSize, scale, keys, precision } as MemoryOptions);
     const weights: readonly unknown[] = from.weights;
     if (weights.length !== memory.weights.length || !weights.every(Number.isFinite)) {
@@ -186,6 +190,9 @@ export class AssociativeMemory {
       });
     }
     memory.weights.set(weights as readonly number[]);
+    if (!memory.weights.every(Number.isFinite)) {
+      throw new DataError(`AssociativeMemory: a weight in the JSON is too large for ${precision}`);
+    }
     return memory;
   }
 

@@ -134,6 +134,8 @@ export class FwmModel implements StreamSource {
     if (!made) {
       made = StepProgram.compile(this.system, this.weights, rows, runtime, { threads });
       this.programs.set(rows, made);
+      // One that cannot be compiled is not kept: the next call tries again.
+      made.catch(() => this.programs.delete(rows));
     }
     return (await made).instance();
   }
@@ -142,7 +144,9 @@ export class FwmModel implements StreamSource {
   async release(): Promise<void> {
     const programs = [...this.programs.values()];
     this.programs.clear();
-    for (const program of programs) await (await program).release();
+    for (const program of await Promise.allSettled(programs)) {
+      if (program.status === "fulfilled") await program.value.release();
+    }
   }
 }
 

@@ -19,10 +19,14 @@ export class ProgramCache {
       if (this.programs.get(key) === found) this.programs.delete(key);
       throw error;
     }
-    for (const oldest of [...this.programs.keys()].slice(0, Math.max(0, this.programs.size - this.most))) {
+    const others = [...this.programs.keys()].filter((other) => other !== key);
+    for (const oldest of others.slice(0, Math.max(0, this.programs.size - this.most))) {
       const gone = this.programs.get(oldest)!;
       this.programs.delete(oldest);
-      await (await gone).release();
+      await gone.then(
+        (program) => program.release(),
+        () => undefined,
+      );
     }
     return found;
   }

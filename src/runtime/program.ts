@@ -66,6 +66,12 @@ export function planProgram({ name = "program", outputs, updates = [] }: Program
     }
   }
   const names = Object.keys(outputs);
+  const reserved = names.find((key) => key.startsWith(nextPrefix));
+  if (reserved !== undefined) {
+    throw new UsageError(`compile: the output ${reserved} has the name of a state's next value`, {
+      hint: `names that begin with ${nextPrefix} are taken`,
+    });
+  }
   const roots = simplify([...names.map((key) => outputs[key]!), ...pairs.map(([, next]) => next)]);
   const named = new Map(names.map((key, i) => [key, roots[i]!]));
   const updated = pairs.map(([from]) => stateAttrs(from)!.name);
@@ -77,7 +83,11 @@ export function planProgram({ name = "program", outputs, updates = [] }: Program
   const masks = new Map<string, MaskAttrs>();
   const sources = new Map<string, Tensor>();
   const updatedTensors = pairs.map(([from]) => from);
-  for (const node of topological([...roots, ...updatedTensors])) {
+  // What the caller wrote decides which inputs there are, not what the simplifier left of it.
+  const written = [...Object.values(outputs), ...pairs.map(([, next]) => next)];
+  const kept = new Set(topological([...roots, ...updatedTensors]));
+  for (const node of new Set([...kept, ...topological(written)])) {
+    if (!kept.has(node) && node.op.name !== "input") continue;
     const tensor = node.outputs[0]!;
     const kind = { input: inputs, state: states, randomMask: masks }[node.op.name];
     if (!kind) continue;
@@ -134,17 +144,22 @@ export class Program {
     key?: RunKey,
     accept: (outputs: Readonly<Record<string, HostData>>) => boolean = () => true,
   ): Promise<Record<string, HostData>> {
-    this.feedInputs(inputs);
-    this.drawMasks(key);
-    const into = new Map(this.results);
-    for (const name of this.plan.states.keys()) {
-      if (this.plan.graph.inputs.has(name)) this.feeds.set(name, this.state.get(name));
+    const end = this.state.begin(this.plan.updated.length > 0);
+    try {
+      this.feedInputs(inputs);
+      this.drawMasks(key);
+      const into = new Map(this.results);
+      for (const name of this.plan.states.keys()) {
+        if (this.plan.graph.inputs.has(name)) this.feeds.set(name, this.state.get(name));
+      }
+      for (const name of this.plan.updated) into.set(nextPrefix + name, this.state.spare(name));
+      await this.session.run(this.feeds, into);
+      const outputs = Object.fromEntries([...this.results].map(([name, { data }]) => [name, data]));
+      if (accept(outputs)) for (const name of this.plan.updated) this.state.swap(name);
+      return outputs;
+    } finally {
+      end();
     }
-    for (const name of this.plan.updated) into.set(nextPrefix + name, this.state.spare(name));
-    await this.session.run(this.feeds, into);
-    const outputs = Object.fromEntries([...this.results].map(([name, { data }]) => [name, data]));
-    if (accept(outputs)) for (const name of this.plan.updated) this.state.swap(name);
-    return outputs;
   }
 
   /** Frees the runtime's memory. State is JavaScript's and stays. */
@@ -166,7 +181,8 @@ export class Program {
       if (value === undefined) {
         throw new UsageError(`run: input ${name} is missing`, { expected: showType(type) });
       }
-      this.feeds.set(name, toHost(name, value, type));
+      const given = toHost(name, value, type);
+      if (this.plan.graph.inputs.has(name)) this.feeds.set(name, given);
     }
   }
 

@@ -6,7 +6,7 @@ export type Device = "cpu" | "cuda" | "wasm";
 
 /** How a session runs. */
 export interface SessionOptions {
-  /** Threads inside one operator; default: the machine's cores. */
+  /** Threads inside one operator; default: the machine's cores, in a browser at most four of them. */
   readonly threads?: number;
   readonly device?: Device;
   /** Writes a chrome-trace profile of every operator under this prefix (Node only). */

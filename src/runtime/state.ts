@@ -13,6 +13,9 @@ interface Slot {
 
 /** Named tensors that programs read and replace. */
 export class State {
+  /** Runs under way, and whether one of them replaces values. */
+  private running = 0;
+  private writing = false;
   private readonly slots = new Map<string, Slot>();
 
   /** Random initial values are drawn under this seed and the tensor's name. */
@@ -99,6 +102,21 @@ export class State {
     }
     for (const name of wanted)
       (this.slot(name).current.data as Float32Array).set(values.get(name)!.data as Float32Array);
+  }
+
+  /** Marks a run under way; `writes` when it will replace values. Gives what ends it. */
+  begin(writes: boolean): () => void {
+    if (this.writing || (writes && this.running > 0)) {
+      throw new UsageError("run: another run with the same state has not ended", {
+        hint: "await each run before the next one; for runs side by side give each a State of its own",
+      });
+    }
+    this.running++;
+    this.writing = writes;
+    return () => {
+      this.running--;
+      this.writing = false;
+    };
   }
 
   /** The buffer the next value of a tensor is written into. */

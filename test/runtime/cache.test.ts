@@ -29,3 +29,16 @@ test("a shape is compiled once while it is kept; the oldest goes and can come ba
   await cache.release();
   await expect(first.run({ x: [1] })).rejects.toThrow("released");
 });
+
+test("a program that cannot be compiled spoils no other", async () => {
+  const program = (release = () => undefined) => ({ release }) as unknown as Program;
+  const cache = new ProgramCache(1);
+  const failing = cache.get(
+    "a",
+    () => new Promise((_, refuse) => setTimeout(() => refuse(new Error("no a")), 5)),
+  );
+  const other = cache.get("b", () => Promise.resolve(program()));
+  await expect(failing).rejects.toThrow("no a");
+  await expect(other).resolves.toBeTruthy();
+  await expect(cache.get("a", () => Promise.resolve(program()))).resolves.toBeTruthy();
+});

@@ -11,6 +11,7 @@ import {
   matmul,
   mul,
   randomMask,
+  scan,
   state,
   sum,
   type Tensor,
@@ -134,6 +135,16 @@ describe("inputs and outputs", () => {
       });
     });
   }
+});
+
+test("an input that the simplifier finds useless is one all the same", async () => {
+  const [x, u] = [input("x", [2]), input("u", [2])];
+  const { carry } = scan({ carry: [x, u], length: 3 }, ([a, b]) => ({ carry: [add(a!, 1), mul(b!, 2)] }));
+  await using({ outputs: { y: carry[0]! } }, async (program) => {
+    expect([...program.plan.inputs.keys()].sort()).toEqual(["u", "x"]);
+    expect((await program.run({ x: [1, 2], u: [0, 0] })).y).toEqual(Float32Array.of(4, 5));
+    await expect(program.run({ x: [1, 2] })).rejects.toThrow("input u is missing");
+  });
 });
 
 describe("what cannot be compiled", () => {
@@ -273,6 +284,29 @@ describe("state", () => {
       },
       memory,
     );
+  });
+
+  test("a run that begins before another has ended is refused, and nothing is lost", async () => {
+    const n = state("n", []);
+    const reader = { outputs: { twice: mul(n, 2) } };
+    const shared = new State();
+    const counter = await compile({ outputs: {}, updates: [[n, add(n, 1)]] }, { ...options, state: shared });
+    const looking = await compile(reader, { ...options, state: shared });
+    try {
+      const ends = await Promise.allSettled([counter.run(), counter.run(), looking.run()]);
+      expect(ends.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+      expect((ends[1] as PromiseRejectedResult).reason).toMatchObject({
+        name: "UsageError",
+        message: expect.stringContaining("has not ended") as string,
+      });
+      expect([...(shared.get("n").data as Float32Array)]).toEqual([1]);
+      expect((await looking.run()).twice).toEqual(Float32Array.of(2));
+      await counter.run();
+      expect([...(shared.get("n").data as Float32Array)]).toEqual([2]);
+    } finally {
+      await counter.release();
+      await looking.release();
+    }
   });
 
   test("two programs share one state: what one writes the other reads", async () => {

@@ -133,7 +133,10 @@ const whereOp = defineOp<null>("where", {
   ],
 });
 
-/** a where the condition holds, else b. The gradient of the side not taken is 0, even where it is infinite. */
+/**
+ * a where the condition holds, else b. The side not taken gets a gradient of exactly 0; what is computed from it can
+ * still make a NaN of that (0 · ∞), so keep log and sqrt away from 0 before choosing.
+ */
 export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
   const dtype = typeof a === "number" ? (typeof b === "number" ? "f32" : b.dtype) : a.dtype;
   return whereOp.apply([condition, toTensor(a, dtype), toTensor(b, dtype)], null)[0]!;
@@ -142,7 +145,7 @@ export function where(condition: Tensor, a: Operand, b: Operand): Tensor {
 const castOp = defineOp<DType>("cast", {
   infer: ([x], dtype) => ({ shape: x!.shape, dtype }),
   evaluate({ inputs: [x], attrs: dtype }) {
-    if (dtype === "bool") return x!.data.map((value) => (value ? 1 : 0));
+    if (dtype === "bool") return x!.data.map((value) => (value !== 0 ? 1 : 0));
     return dtype === "f32" ? x!.data.slice() : x!.data.map(Math.trunc);
   },
   // Only f32 carries a gradient, and a cast from f32 to f32 is not made.

@@ -1,5 +1,6 @@
 /** Rows picked by index, and their gradient: rows added up by index. */
-import { defineOp, needFloat, typeError } from "../op.ts";
+import { ShapeError } from "../../errors.ts";
+import { defineOp, type Lowering, needFloat, typeError } from "../op.ts";
 import { sizeOf, type Tensor } from "../tensor.ts";
 import { cast, equal } from "./compare.ts";
 import { unsqueeze } from "./shape.ts";
@@ -22,12 +23,14 @@ const gatherOp = defineOp<null>("gatherRows", {
     const width = sizeOf(table!.shape.slice(1));
     const out = new Float64Array(sizeOf(types[0]!.shape));
     ids!.data.forEach((id, i) => {
+      requireBelow("gatherRows", id, table!.shape[0]!);
       out.set(table!.data.subarray(id * width, (id + 1) * width), i * width);
     });
     return out;
   },
   grad: ({ inputs: [table, ids], dy }) => [scatterAddRows(ids!, dy, table!.shape[0]!), undefined],
-  onnx: ({ inputs, emit }) => emit("Gather", inputs, { axis: 0 }),
+  onnx: (l) =>
+    l.emit("Gather", [l.inputs[0]!, fromZero(l, l.inputs[1]!, l.inputTypes[0]!.shape[0]!)], { axis: 0 }),
   samples: [
     { inputs: [[5], { shape: [3], below: 5 }] },
     { inputs: [[3, 5], { shape: [2], below: 3 }] },
@@ -35,6 +38,21 @@ const gatherOp = defineOp<null>("gatherRows", {
     { inputs: [[1, 3], { shape: [2], below: 1 }] },
   ],
 });
+
+/** An id that names no row is a mistake. */
+export function requireBelow(op: string, id: number, size: number): void {
+  if (id < 0 || id >= size) throw new ShapeError(`${op}: there is no row ${id}`, { rows: size });
+}
+
+/** Ids as ONNX is to take them: it would count negative ones from the end; so they become one that is refused. */
+export function fromZero(
+  { emit, constant }: Pick<Lowering<never>, "emit" | "constant">,
+  ids: string,
+  size: number,
+): string {
+  const isNegative = emit("Less", [ids, constant([0], [], "i32")]);
+  return emit("Where", [isNegative, constant([size], [], "i32"), ids]);
+}
 
 /** Rows of a table by index: embeddings, or chosen positions of a sequence. */
 export function gatherRows(table: Tensor, ids: Tensor): Tensor {
@@ -61,6 +79,7 @@ const scatterOp = defineOp<{ readonly rows: number }>("scatterAddRows", {
     const out = new Float64Array(sizeOf(types[0]!.shape));
     const width = out.length / types[0]!.shape[0]!;
     ids!.data.forEach((id, i) => {
+      requireBelow("scatterAddRows", id, types[0]!.shape[0]!);
       for (let j = 0; j < width; j++) out[id * width + j]! += updates!.data[i * width + j]!;
     });
     return out;

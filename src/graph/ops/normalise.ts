@@ -4,7 +4,7 @@ import type { Tensor } from "../tensor.ts";
 import { sizeOf } from "../tensor.ts";
 import { cast } from "./compare.ts";
 import { add, div, exp, log, max, mul, sub } from "./elementwise.ts";
-import { oneHot } from "./gather.ts";
+import { fromZero, oneHot, requireBelow } from "./gather.ts";
 import { mean, type Reduction, reduceMax, sum } from "./reduce.ts";
 import { reshape, unsqueeze } from "./shape.ts";
 
@@ -34,6 +34,7 @@ const lastAxisSamples = [
 const softmaxOp = defineOp<null>("softmax", {
   infer(inputs) {
     needFloat("softmax", inputs);
+    if (inputs[0]!.shape.length < 1) throw typeError("softmax", "needs an axis", inputs);
     return { shape: inputs[0]!.shape, dtype: "f32" };
   },
   evaluate: ({ inputs: [x] }) =>
@@ -52,6 +53,7 @@ export function softmax(x: Tensor): Tensor {
 const logSoftmaxOp = defineOp<null>("logSoftmax", {
   infer(inputs) {
     needFloat("logSoftmax", inputs);
+    if (inputs[0]!.shape.length < 1) throw typeError("logSoftmax", "needs an axis", inputs);
     return { shape: inputs[0]!.shape, dtype: "f32" };
   },
   evaluate: ({ inputs: [x] }) => byRow(x!, (values) => values.map((value) => value - logSumExpOf(values))),
@@ -93,6 +95,7 @@ const classLossOp = defineOp<null>("classLoss", {
   evaluate({ inputs: [logits, classes] }) {
     const length = logits!.shape.at(-1)!;
     return classes!.data.map((k, i) => {
+      requireBelow("crossEntropy", k, length);
       const row = logits!.data.subarray(i * length, (i + 1) * length);
       return logSumExpOf(row) - row[k]!;
     });
@@ -101,10 +104,11 @@ const classLossOp = defineOp<null>("classLoss", {
     mul(sub(softmax(logits!), oneHot(classes!, logits!.shape.at(-1)!)), unsqueeze(dy, -1)),
     undefined,
   ],
-  onnx({ inputs: [logits, classes], types, emit, constant }) {
+  onnx({ inputs: [logits, classes], inputTypes, types, emit, constant }) {
     const shape = types[0]!.shape;
     const list = (values: readonly number[]): string => constant(values, [values.length], "i64");
-    const index = emit("Reshape", [classes!, list([...shape, 1])]);
+    const chosen = fromZero({ emit, constant }, classes!, inputTypes[0]!.shape.at(-1)!);
+    const index = emit("Reshape", [chosen, list([...shape, 1])]);
     const picked = emit("GatherElements", [emit("LogSoftmax", [logits!], { axis: -1 }), index], { axis: -1 });
     return emit("Neg", [emit("Reshape", [picked, list(shape)])]);
   },

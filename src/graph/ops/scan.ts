@@ -125,6 +125,9 @@ export function scan(
       scope: currentScope(),
     });
   }
+  if (!Number.isSafeInteger(length) || length < 1) {
+    throw new ShapeError("scan: the length is a whole number, at least 1", { length, scope: currentScope() });
+  }
   if (unroll) return unrolled(carry, xs, length, reverse, step);
   const params = [
     ...carry.map(({ shape, dtype }, i) => param(`carry${i}`, shape, dtype)),

@@ -12,14 +12,23 @@ function longs(lowering: Lowering<never>, values: readonly number[]): string {
 
 const reshapeOp = defineOp<Shape>("reshape", {
   infer([x], shape) {
-    if (sizeOf(shape) !== sizeOf(x!.shape)) {
+    if (
+      !shape.every((size) => Number.isSafeInteger(size) && size >= 0) ||
+      sizeOf(shape) !== sizeOf(x!.shape)
+    ) {
       throw typeError("reshape", `${sizeOf(x!.shape)} elements do not fill [${shape.join(", ")}]`, [x!]);
     }
     return { shape, dtype: x!.dtype };
   },
   evaluate: ({ inputs }) => inputs[0]!.data.slice(),
   grad: ({ inputs: [x], dy }) => [reshape(dy, x!.shape)],
-  onnx: (l) => l.emit("Reshape", [l.inputs[0]!, longs(l as Lowering<never>, l.attrs)]),
+  // A size of 0 is 0; without allowzero ONNX would copy the size it has in x.
+  onnx: (l) =>
+    l.emit(
+      "Reshape",
+      [l.inputs[0]!, longs(l as Lowering<never>, l.attrs)],
+      l.attrs.includes(0) ? { allowzero: 1 } : {},
+    ),
   samples: [
     { inputs: [[2, 3]], attrs: (size) => [size(3), size(2)] },
     { inputs: [[2, 3, 5]], attrs: (size) => [size(2), 1, size(3) * size(5)] },

@@ -22,6 +22,12 @@ const constantOp = defineOp<ConstantAttrs>("constant", {
     if (data.length !== sizeOf(shape)) {
       throw new ShapeError(`constant: ${data.length} values do not fill the shape`, { shape });
     }
+    if ((dtype === "i32" || dtype === "i64") && !Array.from(data).every(Number.isSafeInteger)) {
+      throw new ShapeError(`constant: ${dtype} takes whole numbers`, {
+        given: Array.from(data).find((value) => !Number.isSafeInteger(value)),
+        hint: "cast the other operand to f32 first",
+      });
+    }
     return { shape, dtype };
   },
   evaluate: ({ attrs }) => Float64Array.from(attrs.data),
@@ -94,7 +100,12 @@ export interface StateAttrs extends SourceAttrs {
 }
 
 const stateOp = defineOp<StateAttrs>("state", {
-  infer: (_, { shape, dtype }) => ({ shape, dtype }),
+  infer: (_, { name, shape, dtype, initial }) => {
+    if (initial.kind === "values" && initial.data.length !== sizeOf(shape)) {
+      throw new ShapeError(`state ${name}: ${initial.data.length} values do not fill the shape`, { shape });
+    }
+    return { shape, dtype };
+  },
   evaluate: ({ attrs }) => mustBeGiven(attrs.name),
   grad: isSource,
   onnx: ({ attrs }) => mustBeGiven(attrs.name),
