@@ -44,7 +44,13 @@ export const askCommand = command({
     const isTerminal = "isTTY" in stdin && stdin.isTTY === true;
     try {
       if (story !== undefined) {
-        const lines = (await readFile(story, "utf8")).split(/\r?\n/);
+        const text = await readFile(story, "utf8").catch((error: unknown) => {
+          throw new UsageError(`--story ${story}: cannot be read`, {
+            reason: (error as NodeJS.ErrnoException).code,
+            hint: "give a text file with a statement or a question on each line",
+          });
+        });
+        const lines = text.split(/\r?\n/);
         for (const [i, line] of lines.entries()) await talk.strictly(line, `${story}:${i + 1}`);
       }
       if (isTerminal) await converse(talk, stdin);

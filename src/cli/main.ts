@@ -11,7 +11,8 @@ import { runProgram } from "./program.ts";
 // A reader that closes the pipe early (`| head`) has what it wanted: no message, and no further writes.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+    // A full disk behind standard output is told of at the end, with an exit code.
+    if (error.code !== "EPIPE" && stream !== process.stdout) throw error;
   });
 }
 
@@ -21,4 +22,8 @@ process.on("uncaughtException", (error) => {
 });
 
 const code = await runProgram(fwm, process.argv.slice(2), process, process);
-process.stdout.write("", () => process.exit(code));
+process.stdout.write("", (error) => {
+  if (error && (error as NodeJS.ErrnoException).code !== "EPIPE") {
+    process.stderr.write(`error: standard output: ${error.message}\n`, () => process.exit(code || 1));
+  } else process.exit(code);
+});

@@ -67,7 +67,8 @@ export class Output {
     this.quiet = flags.quiet;
     this.verbose = flags.verbose;
     this.isTTY = stdout.isTTY === true;
-    this.columns = stdout.columns ?? 80;
+    // A terminal that does not know its size says 0.
+    this.columns = stdout.columns || 80;
     this.color = pc.createColors(wantsColor(stdout, env, flags.color));
     this.noteColor = pc.createColors(wantsColor(stderr, env, flags.color));
     this.#stdout = stdout;

@@ -49,8 +49,8 @@ export async function runProgram(
         writeOut: (text) => void stdout.write(text),
         writeErr: (text) => void stderr.write(text),
         outputError: () => {},
-        getOutHelpWidth: () => Math.min(stdout.columns ?? 80, 110),
-        getErrHelpWidth: () => Math.min(stderr.columns ?? 80, 110),
+        getOutHelpWidth: () => Math.min(stdout.columns || 80, 110),
+        getErrHelpWidth: () => Math.min(stderr.columns || 80, 110),
         getOutHasColors: () => false,
         getErrHasColors: () => false,
       })

@@ -109,7 +109,7 @@ export const sweepCommand = command({
         experiment: args.experiment,
         shows: definition.shows,
         kind,
-        commit: gitCommit(process.cwd()),
+        commit: gitCommit(),
         state: end.reason,
         settings: base,
         paper: definition.paper,

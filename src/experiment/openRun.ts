@@ -65,7 +65,7 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
   const about = {
     command: [...context.command],
     packageVersion: context.packageVersion,
-    gitCommit: gitCommit(process.cwd()),
+    gitCommit: gitCommit(),
     environment: describeEnvironment({
       threads: context.threads ?? defaultThreads,
       ort: ortVersion,

@@ -76,11 +76,11 @@ function remarksOn({ source, share, tasks }: Settings["task"], files: Catbabi | 
   if (!files) return [told];
   const { filled, missing } = files.header;
   const remarks: string[] = [];
-  if (source === "generated") return [`training ${told}`];
+  if (source === "generated") remarks.push(`training ${told}`);
   if (source === "mixed") {
     remarks.push(`${Math.round(100 * share)} % of the training stories are generated (tasks ${tasks})`);
   }
-  for (const { task, split, stories } of filled) {
+  for (const { task, split, stories } of source === "generated" ? [] : filled) {
     remarks.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
   }
   const isFilled = (name: string): boolean =>

@@ -2,7 +2,8 @@
  * Evaluates a saved model on a split by the paper's protocol: the whole split once, in its fixed order, with the
  * recurrent state carried from window to window; accuracy and perplexity at the questions.
  */
-import { dirname } from "node:path";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { experiments } from "../../experiments/index.ts";
 import { epochBatches } from "../data/batches.ts";
 import { DataError, UsageError } from "../errors.ts";
@@ -13,7 +14,7 @@ import type { SequenceModel } from "../model/sequence.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import { loadCheckpoint } from "../store/checkpoint.ts";
 import { type LoadedModel, loadModelFolder } from "../store/model-folder.ts";
-import { readRun } from "../store/run-record.ts";
+import { readRun, runFile } from "../store/run-record.ts";
 import type { Score } from "../train/score.ts";
 import { SequenceEvaluator, trainPrefix } from "../train/sequenceTrainer.ts";
 import { buildModel, type ModelConfig, parseModelConfig } from "./model.ts";
@@ -121,7 +122,8 @@ export async function evaluateModel(
 /** The settings a model was trained under: those of its run, or of the experiment its config names. */
 async function settingsOf(folder: LoadedModel, config: ModelConfig): Promise<Settings> {
   const run = dirname(folder.path);
-  const record = folder.kind === "model" ? undefined : await readRun(run).catch(() => undefined);
+  const isRun = folder.kind !== "model" && existsSync(join(run, runFile));
+  const record = isRun ? await readRun(run) : undefined;
   if (record) {
     const parsed = settingsSchema.safeParse(record.settings);
     if (parsed.success) return parsed.data;

@@ -2,9 +2,10 @@
  * `run.json`: what a run is and how it stands. It is the only file that a list of runs reads.
  */
 import { execFileSync } from "node:child_process";
+import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { arch, cpus, platform, release } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../errors.ts";
 import { errorCode, isTemporary } from "./atomic.ts";
@@ -215,9 +216,18 @@ export function environmentDifferences(before: Environment, now: Environment): s
     .map((key) => `${key}: ${before[key] ?? "unknown"} → ${now[key] ?? "unknown"}`);
 }
 
+/** Where the program lies: the folder of its package.json. */
+function programFolder(): string {
+  let folder = import.meta.dirname;
+  while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
+  return folder;
+}
+
 /** The commit checked out in a folder, with `-dirty` if files differ from it; null outside a repository. */
-export function gitCommit(folder: string): string | null {
+export function gitCommit(folder: string = programFolder()): string | null {
   const command = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
+  // Only a clone of the program has its commits; a package within somebody's repository does not.
+  if (!existsSync(join(folder, ".git"))) return null;
   try {
     const text = execFileSync("git", command, {
       cwd: folder,

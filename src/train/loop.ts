@@ -173,8 +173,10 @@ function diverged(step: number, learningRate: number, result: LoopStep, saved: n
     loss: result.loss,
     "gradient norm": result.gradNorm,
     "learning rate": learningRate,
-    "last good checkpoint": `after step ${saved}`,
-    hint: "begin a new run with --init <this run> and a lower learning rate, or --set training.clip=1",
+    "last good checkpoint": saved > 0 ? `after step ${saved}` : "none",
+    hint:
+      (saved > 0 ? "begin a new run with --init <this run> and " : "begin again with ") +
+      "a lower learning rate, or --set training.clip=1",
   });
 }
 

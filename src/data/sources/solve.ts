@@ -34,7 +34,9 @@ export async function solveFiles(from: string, options: SolveOptions): Promise<S
     }
   }
   if (whole.questions === 0) {
-    throw new DataError(`${from}: no questions in ${options.splits.join(" and ")} of the chosen tasks`);
+    throw new DataError(`${from}: no questions in ${options.splits.join(" and ")} of the chosen tasks`, {
+      hint: "choose other tasks or another --split",
+    });
   }
   return whole;
 }
