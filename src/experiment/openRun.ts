@@ -109,7 +109,7 @@ function checkResumable(
   }
   if (summary.stories !== undefined && stories !== summary.stories) {
     throw new DataError(`${folder}: the stories are not those the run began with`, {
-      then: String(summary.stories),
+      began: String(summary.stories),
       now: stories,
       hint: "let FWM_DATA name the data it was begun with, or begin a new run with --init",
     });
