@@ -1,9 +1,9 @@
 /** `fwm report`: files what runs reached under `results/`, with the conditions, the curves and the paper's numbers. */
 import { basename, join, resolve } from "node:path";
-import { findExperiment } from "../../experiments/index.ts";
+import { findExperiment, metarlExperiments } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
 import type { AnyExperiment } from "../experiment/kinds.ts";
-import type { MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
+import type { MetarlExperiment, MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { Published } from "../experiment/settings.ts";
 import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
@@ -136,6 +136,13 @@ async function accuracies(drawn: readonly Line[]): Promise<FigureSpec> {
   );
 }
 
+/** The experiment that stands for the authors' log: of several that share one the first. */
+function loggedAs(experiment: string): string {
+  const all = Object.entries<MetarlExperiment>(metarlExperiments);
+  const paper = all.find(([name]) => name === experiment)?.[1].paper;
+  return all.find(([, other]) => other.paper === paper)?.[0] ?? experiment;
+}
+
 /** Episodes that the two players of a figure's frame play on every test graph. */
 const frameEpisodes = 50;
 
@@ -150,7 +157,7 @@ async function rewards(drawn: readonly Line[]): Promise<FigureSpec> {
       name,
       ...(await readRewards(run)),
       ...(paper
-        ? { published: { name: `authors, ${experiment}`, curve: (paper as MetarlPaper).curve } }
+        ? { published: { name: `authors, ${loggedAs(experiment)}`, curve: (paper as MetarlPaper).curve } }
         : {}),
       frame: { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean },
     };

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { UsageError } from "../errors.ts";
+import { DataError, UsageError } from "../errors.ts";
 import { metricsFile } from "../store/metrics.ts";
 import { listRuns, type RunListing, runFile } from "../store/run-record.ts";
 import { command } from "./command.ts";
@@ -61,6 +61,11 @@ export const runsCommand = command({
     if (existsSync(join(args.folder, runFile))) {
       throw new UsageError(`${args.folder}: this is a run; give the folder that holds it`, {
         hint: `fwm runs ${join(args.folder, "..")}`,
+      });
+    }
+    if (args.folder !== "runs" && !existsSync(args.folder)) {
+      throw new DataError(`${resolve(args.folder)}: no such folder`, {
+        hint: "give the folder that holds runs",
       });
     }
     const { runs, damaged } = await listRuns(args.folder);

@@ -13,9 +13,15 @@ export interface HostTensor extends TensorType {
 /** What may be given for a tensor: an array of its size, or a number for a scalar. */
 export type HostValue = ArrayLike<number> | BigInt64Array | number;
 
+/** ONNX Runtime and the files of a run take tensors of up to 2 GB. */
+const mostElements = 2 ** 29;
+
 /** Storage for a shape, filled with zeros. */
 export function allocate(shape: Shape, dtype: DType): HostTensor {
   const size = sizeOf(shape);
+  if (size > mostElements) {
+    throw new ShapeError(`a tensor of ${size} elements cannot be held`, { shape, most: mostElements });
+  }
   switch (dtype) {
     case "f32":
       return { shape, dtype, data: new Float32Array(size) };
