@@ -223,7 +223,7 @@ function programFolder(): string {
   return folder;
 }
 
-/** The commit checked out in a folder, with `-dirty` if files differ from it; null outside a repository. */
+/** The commit checked out in a clone, the program's own unless told; `-dirty` if files differ; null for no clone. */
 export function gitCommit(folder: string = programFolder()): string | null {
   const command = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
   // Only a clone of the program has its commits; a package within somebody's repository does not.
