@@ -1,7 +1,8 @@
 /** Models that come with the package: found in the present folder, else where the package lies. */
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { UsageError } from "../errors.ts";
+import { programFolder } from "../store/program-folder.ts";
 
 /** The model that `fwm ask` asks, and the agent that `fwm rollout` watches, unless told. */
 export const shipped = { answers: "models/catbabi-qa", agent: "models/metarl" } as const;
@@ -9,9 +10,7 @@ export const shipped = { answers: "models/catbabi-qa", agent: "models/metarl" } 
 /** The folder that was named; a shipped one also where the package lies. */
 export function whereIs(path: string, hint: string): string {
   if (!Object.values<string>(shipped).includes(path) || existsSync(path)) return path;
-  let root = new URL(".", import.meta.url);
-  while (!existsSync(new URL("package.json", root)) && root.pathname !== "/") root = new URL("..", root);
-  const found = fileURLToPath(new URL(`${path}/`, root));
+  const found = join(programFolder(), path);
   if (existsSync(found)) return found;
   throw new UsageError("no model was named, and none comes with this package", { hint });
 }

@@ -137,9 +137,9 @@ export async function syncFolder(path: string, fs: FileSystem = nodeFileSystem):
 
 let temporaries = 0;
 
-/** A new temporary name beside a path, on the same disk, so that renaming is atomic. */
-export function temporaryBeside(path: string): string {
-  return join(dirname(path), `${prefix}${process.pid}-${temporaries++}-${basename(path)}`);
+/** A temporary name beside a path, on the same disk, so that renaming is atomic; a new one unless `tag` is given. */
+export function temporaryBeside(path: string, tag = `${process.pid}-${temporaries++}`): string {
+  return join(dirname(path), `${prefix}${tag}-${basename(path)}`);
 }
 
 async function writeSynced(path: string, content: Uint8Array | string, fs: FileSystem): Promise<void> {

@@ -8,7 +8,7 @@
 
 import { randomUUID } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { link, readFile, rename, rm, utimes } from "node:fs/promises";
+import { mkdir, readFile, rm, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -68,11 +68,8 @@ export async function acquireLock(folder: string, fs: FileSystem = nodeFileSyste
   const path = join(resolve(folder), lockFile);
   const token = randomUUID();
   for (let attempt = 0; attempt < 3; attempt++) {
-    if (await create(path, token, fs)) {
-      if (await isHeld(path, token)) return heldLock(path, token);
-    } else {
-      await takeAway(path);
-    }
+    if (await create(path, token, fs)) return heldLock(path, token);
+    await takeAway(path);
   }
   throw inUse(path, undefined);
 }
@@ -96,35 +93,53 @@ async function create(path: string, token: string, fs: FileSystem): Promise<bool
   }
 }
 
-/** Moves an abandoned lock away; a lock in use is an error. */
+/**
+ * Takes an abandoned lock away; a lock in use is an error. One at a time, and each looks again when it is its turn:
+ * nobody takes away the fresh lock of one who was quicker.
+ */
 async function takeAway(path: string): Promise<void> {
+  await refuseInUse(path);
+  const turn = temporaryBeside(path, "turn");
+  try {
+    await mkdir(turn);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST")
+      throw new StorageError("cannot take the abandoned lock away", path, error);
+    // Somebody is at it, for a moment; or was, and crashed.
+    await setTimeout(20);
+    if (ageOf(turn) > writingTime) await rm(turn, { recursive: true, force: true });
+    return;
+  }
+  try {
+    await refuseInUse(path);
+    await rm(path, { force: true });
+  } finally {
+    await rm(turn, { recursive: true, force: true });
+  }
+}
+
+async function refuseInUse(path: string): Promise<void> {
   const text = await textAt(path);
   if (text === undefined) return;
-  const owner = parseLock(text);
-  if (!isAbandoned(path, owner?.process)) throw inUse(path, owner?.process);
-  const aside = temporaryBeside(path);
-  try {
-    await rename(path, aside);
-  } catch (error) {
-    if (errorCode(error) === "ENOENT") return;
-    throw new StorageError("cannot take the abandoned lock away", path, error);
-  }
-  // If another process was quicker, this is its fresh lock: give it back, unless one stands there again.
-  if ((await textAt(aside)) !== text) await link(aside, path).catch(() => undefined);
-  await rm(aside, { force: true });
+  const owner = parseLock(text)?.process;
+  if (!isAbandoned(path, owner)) throw inUse(path, owner);
 }
 
 function isAbandoned(path: string, owner: ProcessIdentity | undefined): boolean {
   const running = owner && isRunning(owner);
   if (running !== undefined) return !running;
-  const silence = Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
-  return silence > (owner ? silenceLimit : writingTime);
+  return ageOf(path) > (owner ? silenceLimit : writingTime);
+}
+
+/** Milliseconds since something was last changed; what is not there is old. */
+function ageOf(path: string): number {
+  return Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
 }
 
 function heldLock(path: string, token: string): RunLock {
   return {
     async touch() {
-      if (!(await isHeld(path, token))) {
+      if ((await tokenAt(path)) !== token) {
         throw new FwmError(`${path}: another process has taken this run over`, {
           hint: "this process stops so that two do not write into one folder",
         });
@@ -138,15 +153,6 @@ function heldLock(path: string, token: string): RunLock {
       if ((await tokenAt(path)) === token) await rm(path, { force: true });
     },
   };
-}
-
-/** Somebody who judged the former lock abandoned may have taken this one for it, and is about to put it back. */
-async function isHeld(path: string, token: string): Promise<boolean> {
-  for (let look = 0; look < 5; look++) {
-    if ((await tokenAt(path)) === token) return true;
-    await setTimeout(20);
-  }
-  return false;
 }
 
 function inUse(path: string, owner: ProcessIdentity | undefined): UsageError {

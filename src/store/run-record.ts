@@ -5,13 +5,14 @@ import { execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { arch, cpus, platform, release } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../errors.ts";
 import { errorCode, isTemporary } from "./atomic.ts";
 import type { Damage } from "./checkpoint.ts";
 import { parseJsonObject } from "./json.ts";
 import { isRunning, processSchema, silenceLimit } from "./lock.ts";
+import { programFolder } from "./program-folder.ts";
 import { readIfPresent } from "./read.ts";
 
 /** Name of the file in a run folder. */
@@ -214,13 +215,6 @@ export function environmentDifferences(before: Environment, now: Environment): s
   return telling
     .filter((key) => before[key] !== now[key])
     .map((key) => `${key}: ${before[key] ?? "unknown"} → ${now[key] ?? "unknown"}`);
-}
-
-/** Where the program lies: the folder of its package.json. */
-function programFolder(): string {
-  let folder = import.meta.dirname;
-  while (!existsSync(join(folder, "package.json")) && dirname(folder) !== folder) folder = dirname(folder);
-  return folder;
 }
 
 /** The commit checked out in a clone, the program's own unless told; `-dirty` if files differ; null for no clone. */
