@@ -100,6 +100,8 @@ function localRule(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
       break;
     case "stopGradient":
       return a;
+    case "known":
+      return b;
     case "sum":
       if (keepsShape(a)) return a;
       break;

@@ -89,10 +89,12 @@ export interface Agent {
   readonly carried: readonly AgentPart[];
   /** Records to which step t adds row t, [B, T, ·]. */
   readonly recorded: readonly AgentPart[];
-  /** One step: the next `carried`, and the row [B, ·] of every record. */
-  act(input: ActInput): AgentOutput & { carried: Tensor[]; rows: Tensor[] };
-  /** An episode from its observations, [T, B, O]. */
-  episode(x: Tensor): AgentOutput;
+  /** Values of every step that learning takes over from acting instead of computing them again, [T, B, ·]. */
+  readonly stored: readonly AgentPart[];
+  /** One step: the next `carried`, the row [B, ·] of every record, and what is stored of this step. */
+  act(input: ActInput): AgentOutput & { carried: Tensor[]; rows: Tensor[]; stored: Tensor[] };
+  /** An episode from its observations, [T, B, O]; with what acting stored, that is not computed again. */
+  episode(x: Tensor, stored?: readonly Tensor[]): AgentOutput;
 }
 
 interface Heads {
@@ -121,12 +123,15 @@ const cellParts = (H: number): AgentPart[] => [
 ];
 
 /** The LSTM over an episode, from zero state. */
-function runLstm(layer: LstmWeights, x: Tensor): Tensor {
+function runLstm(layer: LstmWeights, x: Tensor, z?: Tensor): Tensor {
   const zero = zeros([x.shape[1]!, layer.Wh.shape[0]!]);
-  return lstm(layer, x, { h: zero, c: zero }).h;
+  return lstm(layer, x, { h: zero, c: zero }, z ? { z } : {}).h;
 }
 
-/** An LSTM of width `hidden`: the opponent. */
+/**
+ * An LSTM of width `hidden`: the opponent. Nearly all of its time goes to products with Wh. Those of the forward
+ * steps are the same in acting and in learning, so acting stores what they give.
+ */
 export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes & { hidden: number }): Agent {
   const layer = lstmWeights("lstm", { in: O, hidden: H }, "B");
   const outputs = heads(H, A);
@@ -134,11 +139,12 @@ export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes 
     parameters: weightsOf(layer, [outputs.policy, outputs.value]),
     carried: cellParts(H),
     recorded: [],
+    stored: [{ name: "z", shape: (B, T) => [T, B, 4 * H] }],
     act({ x, carried: [h, c] }) {
       const next = lstmStep(layer, x, { h: h!, c: c! });
-      return { ...decide(outputs, next.h), carried: [next.h, next.c], rows: [] };
+      return { ...decide(outputs, next.h), carried: [next.h, next.c], rows: [], stored: [next.z] };
     },
-    episode: (x) => decide(outputs, runLstm(layer, x)),
+    episode: (x, [z] = []) => decide(outputs, runLstm(layer, x, z)),
   };
 }
 
@@ -156,11 +162,12 @@ export function fwmAgent(config: AgentSizes & FwmSizes & { readonly variant?: Fw
       { name: "m", shape: (B) => [B, 1] },
     ],
     recorded: ["K1", "K2", "U"].map((name) => ({ name, shape: (B, T) => [B, T, D] })),
+    stored: [],
     act({ x, here, carried: [h, c, w, m], recorded: [K1, K2, U] }) {
       const next = lstmStep(layer, x, { h: h!, c: c! });
       const past = { K1: K1!, K2: K2!, U: U!, w: w!, m: m! };
       const { y, after, rows } = actWithMemory(memory, next.h, past, here);
-      return { ...decide(outputs, y), carried: [next.h, next.c, after.w, after.m], rows };
+      return { ...decide(outputs, y), carried: [next.h, next.c, after.w, after.m], rows, stored: [] };
     },
     episode: (x) => decide(outputs, fwmEpisode(memory, runLstm(layer, x))),
   };

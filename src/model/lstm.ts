@@ -16,6 +16,7 @@ import {
   cast,
   constant,
   type Initial,
+  known,
   matmul,
   mul,
   reshape,
@@ -86,8 +87,11 @@ function cellStep(z: Tensor, c: Tensor): LstmState {
 }
 
 /** One step: x [B, E]. */
-export function lstmStep(w: LstmWeights, x: Tensor, s: LstmState): LstmState {
-  return scoped("lstm", () => cellStep(add(inputGates(w, x), matmul(s.h, w.Wh)), s.c));
+export function lstmStep(w: LstmWeights, x: Tensor, s: LstmState): LstmState & { z: Tensor } {
+  return scoped("lstm", () => {
+    const z = add(inputGates(w, x), matmul(s.h, w.Wh));
+    return { ...cellStep(z, s.c), z };
+  });
 }
 
 /** Choices for a window. */
@@ -96,6 +100,8 @@ export interface LstmOptions {
   readonly mask?: Tensor;
   /** Wh with entries dropped, one draw for the whole window. */
   readonly droppedWh?: Tensor;
+  /** z of every step, [T, B, 4H], where it was computed before: the window is then only differentiated. */
+  readonly z?: Tensor;
   /** Write the steps out instead of a loop. */
   readonly unroll?: boolean;
 }
@@ -105,16 +111,19 @@ export function lstm(
   w: LstmWeights,
   x: Tensor,
   s: LstmState,
-  { mask, droppedWh, unroll = false }: LstmOptions = {},
+  { mask, droppedWh, z: before, unroll = false }: LstmOptions = {},
 ): { h: Tensor; state: LstmState } {
   return scoped("lstm", () => {
     const Wh = droppedWh ?? w.Wh;
     const [T, B] = x.shape as [number, number];
     const alive = mask ? [cast(reshape(mask, [T, B, 1]), "bool")] : [];
+    const computed = before ? [before] : [];
     const { carry, ys } = scan(
-      { carry: [s.h, s.c], xs: [inputGates(w, x), ...alive], unroll },
-      ([h, c], [z, m]) => {
-        const next = cellStep(add(z!, matmul(h!, Wh)), c!);
+      { carry: [s.h, s.c], xs: [inputGates(w, x), ...computed, ...alive], unroll },
+      ([h, c], [zx, ...rest]) => {
+        const [zBefore, m] = before ? rest : [undefined, rest[0]];
+        const z = add(zx!, matmul(h!, Wh));
+        const next = cellStep(zBefore ? known(z, zBefore) : z, c!);
         const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
         return { carry: [kept.h, kept.c], ys: [kept.h] };
       },

@@ -19,7 +19,7 @@ export const nodeRuntime: Runtime = ortRuntime({
   name: "onnxruntime-node",
   ort,
   writesIntoOutputs: true,
-  sessionOptions({ threads = defaultThreads, device = "cpu", profile }) {
+  sessionOptions({ threads = defaultThreads, device = "cpu", profile, takesTurns = false }) {
     if (device === "wasm") throw new UsageError("device wasm runs in a browser; use cpu or cuda in Node");
     if (device === "cuda") requireCuda();
     return {
@@ -31,7 +31,7 @@ export const nodeRuntime: Runtime = ortRuntime({
       logSeverityLevel: 3,
       ...(profile ? { enableProfiling: true, profileFilePrefix: profile } : {}),
       // Values that have faded below 1e-38 make arithmetic up to a hundred times slower and mean nothing here.
-      extra: { session: { set_denormal_as_zero: "1" } },
+      extra: { session: { set_denormal_as_zero: "1", force_spinning_stop: takesTurns ? "1" : "0" } },
     };
   },
 });

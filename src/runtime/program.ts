@@ -162,6 +162,18 @@ export class Program {
     }
   }
 
+  /** From the next run on, an output is written into this array, which may be a part of a larger one. */
+  place(output: string, data: HostData): void {
+    const type = this.plan.outputs.get(output);
+    if (!type) {
+      throw new UsageError(`place: the program has no output ${output}`, {
+        outputs: [...this.plan.outputs.keys()].join(", "),
+        "did you mean": nearest(output, [...this.plan.outputs.keys()]).join(", "),
+      });
+    }
+    this.results.set(output, toHost(output, data, type));
+  }
+
   /** Frees the runtime's memory. State is JavaScript's and stays. */
   async release(): Promise<void> {
     await this.session.release();

@@ -9,6 +9,8 @@ export interface SessionOptions {
   /** Threads inside one operator; default: the machine's cores, in a browser at most four of them. */
   readonly threads?: number;
   readonly device?: Device;
+  /** For programs that run in turn: threads that wait for work rest between runs, so the other has the cores. */
+  readonly takesTurns?: boolean;
   /** Writes a chrome-trace profile of every operator under this prefix (Node only). */
   readonly profile?: string;
 }

@@ -34,28 +34,32 @@ export class A2cTrainer implements Learner {
   readonly state: State;
   /** Which of the names in `state` are the agent's weights. */
   readonly weightNames: ReadonlySet<string>;
+  private readonly options: Omit<CompileOptions, "state">;
   private readonly actor: Actor;
   private readonly observations: Float32Array;
   private readonly actions: Int32Array;
   private readonly rewards: Float32Array;
   private readonly values: Float32Array;
   private readonly uniform: Float32Array;
+  private readonly stored: readonly Float32Array[];
   private learner: Promise<Program> | undefined;
 
   constructor(
     readonly agent: Agent,
     readonly settings: A2cTrainerSettings,
-    private readonly options: Omit<CompileOptions, "state">,
+    options: Omit<CompileOptions, "state">,
   ) {
+    this.options = { ...options, takesTurns: true };
     const { agents: B, steps: T, observation: O } = settings;
     this.state = new State(settings.seed);
-    this.actor = new Actor(agent, settings, this.state, actingOptions(agent, options));
+    this.actor = new Actor(agent, settings, this.state, actingOptions(agent, this.options));
     this.weightNames = new Set(this.state.names());
     this.observations = new Float32Array(T * B * O);
     this.actions = new Int32Array(T * B);
     this.rewards = new Float32Array(T * B);
     this.values = new Float32Array(T * B);
     this.uniform = new Float32Array(B);
+    this.stored = agent.stored.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
   }
 
   /** Plays one episode, stores it, and gives the mean total reward of the agents. */
@@ -67,7 +71,11 @@ export class A2cTrainer implements Learner {
       const x = this.observations.subarray(t * B * O, (t + 1) * B * O);
       const actions = this.actions.subarray(t * B, (t + 1) * B);
       world.observe(x, 0);
-      const { policy, value } = await this.actor.act(x);
+      const store = this.stored.map((whole) => {
+        const size = whole.length / T;
+        return whole.subarray(t * size, (t + 1) * size);
+      });
+      const { policy, value } = await this.actor.act(x, store);
       this.values.set(value, t * B);
       world.draw(this.uniform, episode, t);
       sampleActions(policy, this.uniform, actions);
@@ -88,6 +96,7 @@ export class A2cTrainer implements Learner {
       returns,
       learningRate,
       entropyWeight: entropy,
+      ...Object.fromEntries(this.agent.stored.map(({ name }, i) => [name, this.stored[i]!])),
     };
     const sound = (values: Record<string, ArrayLike<number | bigint>>): boolean =>
       [values.loss![0], values.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
@@ -124,7 +133,8 @@ export class A2cTrainer implements Learner {
   private compile(): Promise<Program> {
     const { agents: B, steps: T, observation: O, optimizer, clip } = this.settings;
     const { parameters } = this.agent;
-    const output = this.agent.episode(input("x", [T, B, O]));
+    const stored = this.agent.stored.map(({ name, shape }) => input(name, shape(B, T)));
+    const output = this.agent.episode(input("x", [T, B, O]), stored);
     const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
     const parts = a2cLoss(output, actions, returns, this.settings, input("entropyWeight", []));
     const gradients = grad(parts.loss, parameters);

@@ -58,9 +58,15 @@ export class Actor {
     this.step = 0;
   }
 
-  /** One step: what the agents see, [B, O], becomes what they would do. */
-  async act(x: Float32Array): Promise<Decision> {
+  /**
+   * One step: what the agents see, [B, O], becomes what they would do. Arrays of `store` receive what the agent
+   * stores of this step for learning, in the order of its `stored`.
+   */
+  async act(x: Float32Array, store: readonly Float32Array[] = []): Promise<Decision> {
     const program = await this.compiled();
+    store.forEach((part, i) => {
+      program.place(this.agent.stored[i]!.name, part);
+    });
     this.here.fill(0)[this.step] = 1;
     const feeds = program.plan.inputs.has("here") ? { x, here: this.here } : { x };
     const out = (await program.run(feeds)) as Record<string, Float32Array>;
@@ -98,6 +104,7 @@ export class Actor {
     const recorded = this.agent.recorded.map(declare);
     const step = this.agent.act({ x: input("x", [B, O]), here: input("here", [T]), carried, recorded });
     const rows = this.agent.recorded.map(({ name }, i) => [name, step.rows[i]!] as const);
+    const stored = this.agent.stored.map(({ name }, i) => [name, step.stored[i]!] as const);
     return compile(
       {
         name: "act",
@@ -105,7 +112,7 @@ export class Actor {
           policy: policyOf(step.logits),
           logits: step.logits,
           value: step.value,
-          ...Object.fromEntries(rows),
+          ...Object.fromEntries([...rows, ...stored]),
         },
         updates: carried.map((before, i) => [before, step.carried[i]!] as const),
       },

@@ -11,6 +11,7 @@ import {
   constant,
   exp,
   input,
+  known,
   matmul,
   mul,
   scan,
@@ -79,6 +80,25 @@ describe("nothing dead is computed", () => {
         return %5
       `,
     );
+  });
+
+  test("of what is known the gradient is made, the value is not", () => {
+    const z = input("z", [2, 3]);
+    expectGraph(
+      grad(sum(tanh(known(matmul(x, W), z))), [W]),
+      `
+        input x : f32[2, 3]
+        input z : f32[2, 3]
+        %0 = reshape(1) [1, 1] : f32[1, 1]
+        %1 = tanh(z) : f32[2, 3]
+        %2 = mul(%1, %1) : f32[2, 3]
+        %3 = sub(1, %2) : f32[2, 3]
+        %4 = mul(%0, %3) : f32[2, 3]
+        %5 = matmul(x, %4) transA : f32[3, 3]
+        return %5
+      `,
+    );
+    expect(() => known(x, input("row", [3]))).toThrow("known: a tensor and its value need one type");
   });
 
   test("inside a loop: a carry that leads to no wanted tensor has no gradient", () => {

@@ -18,9 +18,9 @@ import {
   weightedSum,
 } from "../support/check.ts";
 
-// Sources have no inputs to check at; stopGradient's point is that its gradient is not the true one; scan has
-// tests of its own (scan.test.ts).
-const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "scan"]);
+// Sources have no inputs to check at; the point of stopGradient and known is that their gradient is not the true
+// one; scan has tests of its own (scan.test.ts).
+const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "known", "scan"]);
 
 function applied(
   op: Op,

@@ -1,15 +1,19 @@
 /** The LSTM layer against the same equations in plain loops: both cells, padding, dropped weights, 200 steps. */
 import { describe, expect, test } from "vitest";
 import { grad } from "../../src/compile/grad.ts";
+import { printGraph } from "../../src/compile/print.ts";
+import { simplify } from "../../src/compile/simplify.ts";
 import {
   add,
   input,
+  matmul,
   mul,
   randomMask,
   reshape,
   split,
   sum,
   type Tensor,
+  tanh,
   where,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
@@ -195,6 +199,40 @@ test("steps one by one, and windows one after the other, give what one window gi
   others.forEach(({ data }, i) => {
     expectClose(data, (i % 2 === 0 ? h : c)!.data, { rtol: 1e-13, atol: 1e-15 });
   });
+});
+
+test.each([false, true])("a window whose gates are known has the same gradients, mask %s", (masked) => {
+  const [T, B, E, H] = [6, 2, 3, 4];
+  const w = lstmWeights("l", { in: E, hidden: H }, "B");
+  const [x, z] = [input("x", [T, B, E]), input("z", [T, B, 4 * H])];
+  const alive = input("alive", [T, B]);
+  const start = { h: input("h0", [B, H]), c: input("c0", [B, H]) };
+  const mask = masked ? { mask: alive } : {};
+  const wrt = [w.Wx, w.Wh, ...w.biases, x, start.h, start.c];
+  const gradientsOf = ({ h, state: { c } }: ReturnType<typeof lstm>): Tensor[] =>
+    grad(add(sum(mul(h, h)), sum(tanh(c))), wrt);
+  const values = new Map<Tensor, Value>(wrt.map((t, i) => [t, normals(t.shape, i)]));
+  values.set(alive, { shape: [T, B], data: Float64Array.from({ length: T * B }, (_, i) => (i % 5 ? 1 : 0)) });
+  const whole = lstm(w, x, start, mask);
+
+  // z of every step: from the state before it, which the window gives.
+  const [h] = interpret([whole.h], values);
+  const past = input("past", [T, B, H]);
+  values.set(past, {
+    shape: [T, B, H],
+    data: Float64Array.of(...values.get(start.h)!.data, ...h!.data.slice(0, (T - 1) * B * H)),
+  });
+  const bias = add(w.biases[0]!, w.biases[1]!);
+  values.set(z, interpret([add(add(matmul(x, w.Wx), bias), matmul(past, w.Wh))], values)[0]!);
+
+  const want = interpret(gradientsOf(whole), values);
+  const made = simplify(gradientsOf(lstm(w, x, start, { ...mask, z })));
+  interpret(made, values).forEach(({ data }, i) => {
+    expectClose(data, want[i]!.data, { rtol: 1e-11, atol: 1e-13, label: `${i}` });
+  });
+  // Of the loops' products with Wh only the one that leads back is left.
+  const products = (graph: Tensor[]): number => printGraph(graph).match(/= matmul\(/g)!.length;
+  expect(products(simplify(gradientsOf(whole))) - products(made)).toBe(2);
 });
 
 test("weight dropout in a program: one mask for the whole window, drawn under seed and step", async () => {

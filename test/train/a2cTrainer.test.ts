@@ -1,11 +1,11 @@
 /** What an update is made of: scaled rewards, clipped gradients, and returns that end with the episode. */
 import { describe, expect, test } from "vitest";
-import { lstmAgent } from "../../src/model/agents.ts";
+import { type Agent, lstmAgent } from "../../src/model/agents.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import type { World } from "../../src/train/a2c.ts";
 import { A2cTrainer, type A2cTrainerSettings } from "../../src/train/a2cTrainer.ts";
 import { sgd } from "../../src/train/optimizers.ts";
-import { normals } from "../support/check.ts";
+import { expectClose, normals } from "../support/check.ts";
 
 const [T, B, O, A] = [5, 4, 3, 2];
 
@@ -30,9 +30,13 @@ function world(pay: number): World {
 }
 
 /** One episode and its update: what it tells, and the weights before and after. */
-async function update(change: Partial<A2cTrainerSettings>, pay: number) {
+async function update(
+  change: Partial<A2cTrainerSettings>,
+  pay: number,
+  agent = lstmAgent({ observation: O, actions: A, hidden: 6 }),
+) {
   const trainer = new A2cTrainer(
-    lstmAgent({ observation: O, actions: A, hidden: 6 }),
+    agent,
     {
       agents: B,
       steps: T,
@@ -68,6 +72,20 @@ describe("an update", () => {
     const scaled = await update({ rewardScale: 0.25 }, 8);
     expect(scaled).toEqual(plain);
     expect((await update({}, 8)).told.loss).not.toBeCloseTo(plain.told.loss, 3);
+  });
+
+  test("is the same whether acting stored its gates or they are computed again", async () => {
+    const agent = lstmAgent({ observation: O, actions: A, hidden: 6 });
+    const forgetful: Agent = {
+      ...agent,
+      stored: [],
+      act: (given) => ({ ...agent.act(given), stored: [] }),
+      episode: (x) => agent.episode(x),
+    };
+    const [stored, computed] = [await update({}, 2, agent), await update({}, 2, forgetful)];
+    expect(stored.told.gradNorm).toBeCloseTo(computed.told.gradNorm, 5);
+    expect(stored.moved).toBeGreaterThan(0);
+    expectClose(stored.after, computed.after, { rtol: 1e-5, atol: 1e-6 });
   });
 
   test("is no longer than the clip allows, and shorter ones are left alone", async () => {

@@ -1,7 +1,7 @@
 /** Arithmetic and functions applied element by element; operands broadcast. */
 import { broadcastOffsets, broadcastShapes } from "../broadcast.ts";
 import { defineOp, needFloat, type Sample, toTensor, typeError } from "../op.ts";
-import type { Operand, Tensor } from "../tensor.ts";
+import { type Operand, sameShape, type Tensor, type TensorType } from "../tensor.ts";
 import { cast, greater, greaterEqual } from "./compare.ts";
 import { sumTo } from "./reduce.ts";
 
@@ -185,4 +185,23 @@ const stop = defineOp<null>("stopGradient", {
 /** x, through which no gradient flows. */
 export function stopGradient(x: Tensor): Tensor {
   return stop.apply([x], null)[0]!;
+}
+
+const knownOp = defineOp<null>("known", {
+  infer(inputs) {
+    const [x, value] = inputs as [TensorType, TensorType];
+    if (x.dtype !== value.dtype || !sameShape(x.shape, value.shape)) {
+      throw typeError("known", "a tensor and its value need one type", inputs);
+    }
+    return { shape: x.shape, dtype: x.dtype };
+  },
+  evaluate: ({ inputs }) => inputs[1]!.data.slice(),
+  grad: ({ dy }) => [dy, undefined],
+  onnx: ({ inputs, emit }) => emit("Identity", [inputs[1]!]),
+  samples: [],
+});
+
+/** x, whose value was computed before: `value` stands for it, gradients flow to x, and x is not computed again. */
+export function known(x: Tensor, value: Tensor): Tensor {
+  return knownOp.apply([x, value], null)[0]!;
 }
