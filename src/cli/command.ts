@@ -5,14 +5,14 @@
 import type { Output, Surroundings } from "./output.ts";
 import type { AnyParam, ArgumentValues, OptionValues } from "./params.ts";
 
-/** Where an option's value came from. */
-export type Origin = "flag" | "environment" | "default";
+/** Where a value came from. */
+export type Origin = "argument" | "flag" | "environment" | "default";
 
 /** What a running command is given. */
 export interface CommandContext<A, O> {
   readonly args: A;
   readonly options: O;
-  /** Where each option's value came from. */
+  /** Where the value of each argument and option came from. */
   readonly origins: Readonly<Record<string, Origin>>;
   readonly out: Output;
   /** Aborted at the first SIGINT or SIGTERM, if the command is `graceful`. */

@@ -137,13 +137,14 @@ function helpOf(param: AnyParam): string {
 
 function readValues(command: Command, parser: Parser, env: Surroundings["env"]) {
   const args: Record<string, unknown> = {};
+  const origins: Record<string, Origin> = {};
   Object.entries(command.args).forEach(([name, param], index) => {
     const given = parser.args[index];
     args[name] = given === undefined ? param.absent : param.parse([given], name);
+    origins[name] = given === undefined ? "default" : "argument";
   });
   const raw = parser.opts<Record<string, string | readonly string[] | true | undefined>>();
   const options: Record<string, unknown> = {};
-  const origins: Record<string, Origin> = {};
   for (const [name, param] of Object.entries(command.options)) {
     const given = raw[name];
     const fromEnv = param.env === undefined ? undefined : env[param.env];

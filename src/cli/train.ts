@@ -6,6 +6,7 @@ import { kindOfRun, schemaFor } from "../experiment/kinds.ts";
 import type { MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { RunPlanFor } from "../experiment/openRun.ts";
 import { type Settings, settingsSchema } from "../experiment/settings.ts";
+import { readRun } from "../store/run-record.ts";
 import { command } from "./command.ts";
 import {
   assignments,
@@ -110,6 +111,7 @@ export const trainCommand = command({
           hint: "leave it out, or begin a new run with --init and other settings",
         });
       }
+      if (origins.experiment === "argument") await checkExperiment(target, args.experiment);
     }
     const planOf = <S>(own: S): RunPlanFor<S> =>
       options.resume === undefined
@@ -156,6 +158,15 @@ export const trainCommand = command({
     }
   },
 });
+
+/** A run goes on as the experiment it was begun as. */
+async function checkExperiment(folder: string, named: string): Promise<void> {
+  const { experiment } = await readRun(folder);
+  if (experiment === named) return;
+  throw new UsageError(`${folder}: the run is of ${experiment}, not of ${named}`, {
+    hint: "leave the experiment out, or begin a new run with --out",
+  });
+}
 
 /** Options that were given, as a layer of settings. */
 function flagLayer(values: Record<string, Record<string, unknown>>): SettingsLayer {

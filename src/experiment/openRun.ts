@@ -2,7 +2,7 @@
 import type { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
 import type { HostTensor } from "../runtime/host.ts";
-import { defaultThreads, ortVersion } from "../runtime/node.ts";
+import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { Device } from "../runtime/runtime.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import { createRun, type Run, resumeRun } from "../store/run.ts";
@@ -62,6 +62,7 @@ export async function openRun<S extends { training: { seed: number; steps: numbe
   context: OpenContext,
   origin: RunOrigin = {},
 ): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
+  checkDevice(context.device ?? "cpu");
   const about = {
     command: [...context.command],
     packageVersion: context.packageVersion,

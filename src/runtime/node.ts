@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import * as ort from "onnxruntime-node";
 import { UsageError } from "../errors.ts";
 import { ortRuntime } from "./ort.ts";
-import type { Runtime } from "./runtime.ts";
+import type { Device, Runtime } from "./runtime.ts";
 
 /** Threads that are used unless told otherwise. */
 export const defaultThreads = availableParallelism();
@@ -20,8 +20,7 @@ export const nodeRuntime: Runtime = ortRuntime({
   ort,
   writesIntoOutputs: true,
   sessionOptions({ threads = defaultThreads, device = "cpu", profile, takesTurns = false }) {
-    if (device === "wasm") throw new UsageError("device wasm runs in a browser; use cpu or cuda in Node");
-    if (device === "cuda") requireCuda();
+    checkDevice(device);
     return {
       executionProviders: [device],
       intraOpNumThreads: threads,
@@ -36,8 +35,10 @@ export const nodeRuntime: Runtime = ortRuntime({
   },
 });
 
-/** Fails with the way to opt in when the CUDA provider's library is not installed. */
-function requireCuda(): void {
+/** Fails with what to do when programs cannot run on `device` here. */
+export function checkDevice(device: Device): void {
+  if (device === "wasm") throw new UsageError("device wasm runs in a browser; use cpu or cuda in Node");
+  if (device === "cpu") return;
   const folder = dirname(createRequire(import.meta.url).resolve("onnxruntime-node/package.json"));
   const library = join(
     folder,

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { keyOf, uniform } from "../../src/graph/random.ts";
+import { checkDevice } from "../../src/runtime/node.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
 import { readRun } from "../../src/store/run-record.ts";
@@ -17,6 +18,15 @@ if (!isBuilt) console.info("skipped: tests that kill the built program, because 
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-train-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+const hasCuda = ((): boolean => {
+  try {
+    checkDevice("cuda");
+    return true;
+  } catch {
+    return false;
+  }
+})();
 
 // One thread: ONNX Runtime promises equal bits only for equal thread counts, and the tests share the cores.
 const small = [
@@ -169,6 +179,16 @@ describe("what a person may get wrong", () => {
     expect(stderr).not.toContain("internal:");
     expect([code, stdout]).toEqual([exit, ""]);
     expect(existsSync(folder)).toBe(false);
+  });
+
+  test.skipIf(hasCuda)("a device that is not there is refused before the run folder is made", async () => {
+    for (const experiment of ["catbabi-qa-fwm", "metarl-fwm"]) {
+      const folder = join(scratch, "no-device");
+      const argv = ["train", experiment, "--smoke", "--device", "cuda", "--out", folder];
+      const { code, stderr } = await run(argv);
+      expect([code, stderr]).toEqual([2, expect.stringContaining("device cuda")]);
+      expect(existsSync(folder)).toBe(false);
+    }
   });
 
   test("a rate that makes the numbers overflow ends with 4 and keeps the last good checkpoint", async () => {
@@ -325,6 +345,7 @@ test("resuming refuses what would make another run of it, and leaves the folder 
     [["--steps", "2"], "has made its 3 steps"],
     [["--steps", "5", "--set", "training.clip=1"], "--set: a run goes on with its own settings"],
     [["--steps", "5", "--batch", "3"], "--batch: a run goes on with its own settings"],
+    [["--steps", "5", "catbabi-lm-fwm"], "the run is of catbabi-qa-fwm, not of catbabi-lm-fwm"],
   ] as const) {
     const { code, stderr } = await run([...again, ...words]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);

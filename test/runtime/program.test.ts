@@ -147,6 +147,34 @@ test("an input that the simplifier finds useless is one all the same", async () 
   });
 });
 
+describe("an output in a place of one's own", () => {
+  test("is written there from then on, also into a part of a larger array", async () => {
+    const x = input("x", [2, 2]);
+    await using({ outputs: { y: mul(x, 2), z: add(x, 1) } }, async (program) => {
+      const all = new Float32Array(12).fill(-1);
+      for (const step of [0, 1]) {
+        const part = all.subarray(4 * step, 4 * (step + 1));
+        program.place("y", part);
+        const out = await program.run({ x: [1, 2, 3, 4 + step] });
+        expect(out.y).toBe(part);
+        expect(out.z).toEqual(Float32Array.of(2, 3, 4, 5 + step));
+      }
+      expect(all).toEqual(Float32Array.of(2, 4, 6, 8, 2, 4, 6, 10, -1, -1, -1, -1));
+    });
+  });
+
+  test("has the output's name and type", async () => {
+    await using(
+      { outputs: { total: sum(input("x", [2, 2])), y: mul(input("w", [2]), 2) } },
+      async (program) => {
+        expect(() => program.place("totl", new Float32Array(1))).toThrow(/no output totl[\s\S]*total/);
+        expect(() => program.place("y", new Float32Array(3))).toThrow("y: 3 values given, 2 needed");
+        expect(() => program.place("y", new Int32Array(2))).toThrow("Int32Array given for f32[2]");
+      },
+    );
+  });
+});
+
 describe("what cannot be compiled", () => {
   const x = input("x", [2]);
   const s = state("s", [2]);
