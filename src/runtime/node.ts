@@ -14,7 +14,7 @@ export const defaultThreads = availableParallelism();
 /** Version of ONNX Runtime. */
 export const ortVersion: string = ort.env.versions.node ?? ort.env.versions.common;
 
-/** ONNX Runtime for Node. Outputs are written into the arrays they are given; nothing is copied. */
+/** ONNX Runtime for Node. Outputs are written into the arrays they are given. */
 export const nodeRuntime: Runtime = ortRuntime({
   name: "onnxruntime-node",
   ort,
