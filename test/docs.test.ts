@@ -1,9 +1,18 @@
 /**
  * The examples of docs/engine.md, run as they stand (only the package's name becomes the path of its source), and its
- * example of an op, checked like every op of the table. Of all pages: links lead somewhere, and numbers that name a
- * result file are those of the file.
+ * example of an op, checked like every op of the table. Of all pages: examples are right in strict TypeScript, links
+ * lead somewhere, and numbers that name a result file are those of the file.
  */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -44,7 +53,7 @@ const href = (path: string): string => JSON.stringify(pathToFileURL(join(root, p
 
 /** Runs an example and gives what it printed, line by line. */
 async function printed(name: string, code: string): Promise<string[]> {
-  const file = join(folder, `${name}.mjs`);
+  const file = join(folder, `${name}.mts`);
   writeFileSync(file, code.replace(/from "fwm\/engine"/g, `from ${href("src/engine.ts")}`));
   const log = vi.spyOn(console, "log").mockReturnValue();
   try {
@@ -148,6 +157,47 @@ function anchors(text: string): string[] {
       .replaceAll(" ", "-"),
   );
 }
+
+test("examples that import the package are right in strict TypeScript", () => {
+  const place = join(folder, "strict");
+  mkdirSync(place);
+  let count = 0;
+  for (const name of pages) {
+    const text = readFileSync(join(root, name), "utf8");
+    for (const [, code] of text.matchAll(/```ts\n([\s\S]*?)```/g)) {
+      // A bundler's imports (?url) are the bundler's to type.
+      if (!/from "fwm/.test(code!) || code!.includes("?url")) continue;
+      writeFileSync(join(place, `${name.replace(/\W/g, "-")}-${count++}.mts`), code!);
+    }
+  }
+  expect(count).toBeGreaterThan(15);
+  writeFileSync(join(place, "wrong.mts"), 'import { input } from "fwm/engine";\ninput(1);\n');
+  const source = (path: string): string[] => [join(root, "src", path)];
+  const settings = {
+    compilerOptions: {
+      strict: true,
+      noEmit: true,
+      target: "es2023",
+      module: "nodenext",
+      types: ["node"],
+      typeRoots: [join(root, "node_modules/@types")],
+      allowImportingTsExtensions: true,
+      skipLibCheck: true,
+      paths: {
+        fwm: source("index.ts"),
+        "fwm/engine": source("engine.ts"),
+        "fwm/inference": source("inference/index.ts"),
+      },
+    },
+    include: ["*.mts"],
+  };
+  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(settings));
+  const compiler = join(root, "node_modules/@typescript/native/bin/tsc");
+  const { stdout } = spawnSync(process.execPath, [compiler, "-p", place], { encoding: "utf8", cwd: place });
+  // The sources have settings of their own.
+  const errors = stdout.split("\n").filter((line) => /^[\w.-]+\.mts\(/.test(line));
+  expect(errors).toEqual([expect.stringMatching(/^wrong\.mts\(2,/)]);
+});
 
 describe.each(pages)("%s", (name) => {
   const text = readFileSync(join(root, name), "utf8");
