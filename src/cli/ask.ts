@@ -167,7 +167,7 @@ class Conversation {
       const right =
         told === undefined ? "" : word === told ? color.green("  ✓") : i === 0 ? color.red("  ✗") : "";
       const share = `${(100 * probability).toFixed(1)}%`.padStart(6);
-      const line = `  ${word.padEnd(width)} ${share} ${drawBar(probability, 20)}`;
+      const line = `  ${word.padEnd(width)} ${share} ${drawBar(probability, 20)}`.trimEnd();
       return (i === 0 ? color.bold(line) : line) + right;
     });
     const story = presentStory(reply);
