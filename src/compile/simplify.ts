@@ -1,6 +1,7 @@
 /**
- * Passes that make a graph smaller without changing what it computes: dead loop outputs are dropped, neutral
- * operations removed, transposes folded into products, equal subexpressions and constants shared.
+ * Passes that make a graph smaller without changing what it computes: values that are known are not computed, dead
+ * loop outputs are dropped, neutral operations removed, transposes folded into products, equal subexpressions and
+ * constants shared.
  */
 import { broadcastShapes } from "../graph/broadcast.ts";
 import type { GraphFunction } from "../graph/op.ts";
@@ -23,7 +24,25 @@ import { constantKey } from "./constantKey.ts";
 
 /** The outputs of an equivalent, smaller graph. */
 export function simplify(outputs: readonly Tensor[]): Tensor[] {
-  return shareEqual(pruneLoops(shareEqual(pruneLoops(outputs))));
+  return shareEqual(pruneLoops(shareEqual(pruneLoops(takeKnown(outputs)))));
+}
+
+/** Wherever a tensor is used whose value is known, gradients included, the value is used instead. */
+function takeKnown(outputs: readonly Tensor[]): Tensor[] {
+  let now = rewrite(outputs, new Map(), (node, inputs) => {
+    const attrs = scanAttrs(node);
+    if (!attrs) return undefined;
+    const results = takeKnown(attrs.body.results);
+    if (results.every((result, i) => result === attrs.body.results[i])) return undefined;
+    const body = { params: attrs.body.params, results };
+    return remakeScan(node, inputs, { ...attrs, body }, [...node.outputs.keys()]);
+  });
+  for (;;) {
+    const node = topological(now).find(({ op }) => op.name === "known");
+    if (!node) return now;
+    const [x, value] = node.inputs as [Tensor, Tensor];
+    now = rewrite(now, new Map([x, node.outputs[0]!].map((known) => [known, value])));
+  }
 }
 
 /** One sweep of local rules and common subexpressions, bodies of loops first. */
@@ -100,8 +119,6 @@ function localRule(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
       break;
     case "stopGradient":
       return a;
-    case "known":
-      return b;
     case "sum":
       if (keepsShape(a)) return a;
       break;

@@ -46,7 +46,7 @@ import {
 } from "./fwm.ts";
 import { fwmEpisode } from "./fwmEpisode.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
-import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import { type LstmGates, type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 
 /** What an agent sees and does. */
 export interface AgentSizes {
@@ -123,14 +123,14 @@ const cellParts = (H: number): AgentPart[] => [
 ];
 
 /** The LSTM over an episode, from zero state. */
-function runLstm(layer: LstmWeights, x: Tensor, z?: Tensor): Tensor {
+function runLstm(layer: LstmWeights, x: Tensor, gates?: LstmGates): Tensor {
   const zero = zeros([x.shape[1]!, layer.Wh.shape[0]!]);
-  return lstm(layer, x, { h: zero, c: zero }, z ? { z } : {}).h;
+  return lstm(layer, x, { h: zero, c: zero }, gates ? { gates } : {}).h;
 }
 
 /**
  * An LSTM of width `hidden`: the opponent. Nearly all of its time goes to products with Wh. Those of the forward
- * steps are the same in acting and in learning, so acting stores what they give.
+ * steps are the same in acting and in learning, so acting stores the gates they give.
  */
 export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes & { hidden: number }): Agent {
   const layer = lstmWeights("lstm", { in: O, hidden: H }, "B");
@@ -139,12 +139,12 @@ export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes 
     parameters: weightsOf(layer, [outputs.policy, outputs.value]),
     carried: cellParts(H),
     recorded: [],
-    stored: [{ name: "z", shape: (B, T) => [T, B, 4 * H] }],
+    stored: ["i", "f", "g", "o"].map((name) => ({ name, shape: (B, T) => [T, B, H] })),
     act({ x, carried: [h, c] }) {
       const next = lstmStep(layer, x, { h: h!, c: c! });
-      return { ...decide(outputs, next.h), carried: [next.h, next.c], rows: [], stored: [next.z] };
+      return { ...decide(outputs, next.h), carried: [next.h, next.c], rows: [], stored: [...next.gates] };
     },
-    episode: (x, [z] = []) => decide(outputs, runLstm(layer, x, z)),
+    episode: (x, gates) => decide(outputs, runLstm(layer, x, gates as LstmGates | undefined)),
   };
 }
 

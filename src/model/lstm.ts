@@ -80,17 +80,24 @@ function forgetOne(H: number): Tensor {
   );
 }
 
-function cellStep(z: Tensor, c: Tensor): LstmState {
+/** The gates i, f, g, o of one step, [B, H] each. */
+export type LstmGates = readonly [i: Tensor, f: Tensor, g: Tensor, o: Tensor];
+
+function gatesOf(z: Tensor): LstmGates {
   const [i, f, g, o] = split(z, 4) as [Tensor, Tensor, Tensor, Tensor];
-  const next = add(mul(sigmoid(f), c), mul(sigmoid(i), tanh(g)));
-  return { h: mul(sigmoid(o), tanh(next)), c: next };
+  return [sigmoid(i), sigmoid(f), tanh(g), sigmoid(o)];
+}
+
+function cellStep([i, f, g, o]: LstmGates, c: Tensor): LstmState {
+  const next = add(mul(f, c), mul(i, g));
+  return { h: mul(o, tanh(next)), c: next };
 }
 
 /** One step: x [B, E]. */
-export function lstmStep(w: LstmWeights, x: Tensor, s: LstmState): LstmState & { z: Tensor } {
+export function lstmStep(w: LstmWeights, x: Tensor, s: LstmState): LstmState & { gates: LstmGates } {
   return scoped("lstm", () => {
-    const z = add(inputGates(w, x), matmul(s.h, w.Wh));
-    return { ...cellStep(z, s.c), z };
+    const gates = gatesOf(add(inputGates(w, x), matmul(s.h, w.Wh)));
+    return { ...cellStep(gates, s.c), gates };
   });
 }
 
@@ -100,8 +107,8 @@ export interface LstmOptions {
   readonly mask?: Tensor;
   /** Wh with entries dropped, one draw for the whole window. */
   readonly droppedWh?: Tensor;
-  /** z of every step, [T, B, 4H], where it was computed before: the window is then only differentiated. */
-  readonly z?: Tensor;
+  /** The gates of every step, [T, B, H] each, where they were computed before: they are only differentiated. */
+  readonly gates?: LstmGates;
   /** Write the steps out instead of a loop. */
   readonly unroll?: boolean;
 }
@@ -111,19 +118,19 @@ export function lstm(
   w: LstmWeights,
   x: Tensor,
   s: LstmState,
-  { mask, droppedWh, z: before, unroll = false }: LstmOptions = {},
+  { mask, droppedWh, gates: before, unroll = false }: LstmOptions = {},
 ): { h: Tensor; state: LstmState } {
   return scoped("lstm", () => {
     const Wh = droppedWh ?? w.Wh;
     const [T, B] = x.shape as [number, number];
     const alive = mask ? [cast(reshape(mask, [T, B, 1]), "bool")] : [];
-    const computed = before ? [before] : [];
     const { carry, ys } = scan(
-      { carry: [s.h, s.c], xs: [inputGates(w, x), ...computed, ...alive], unroll },
+      { carry: [s.h, s.c], xs: [inputGates(w, x), ...(before ?? []), ...alive], unroll },
       ([h, c], [zx, ...rest]) => {
-        const [zBefore, m] = before ? rest : [undefined, rest[0]];
-        const z = add(zx!, matmul(h!, Wh));
-        const next = cellStep(zBefore ? known(z, zBefore) : z, c!);
+        const computed = gatesOf(add(zx!, matmul(h!, Wh)));
+        const m = rest[before?.length ?? 0];
+        const gates = before ? computed.map((gate, k) => known(gate, rest[k]!)) : computed;
+        const next = cellStep(gates as LstmGates, c!);
         const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
         return { carry: [kept.h, kept.c], ys: [kept.h] };
       },

@@ -6,7 +6,6 @@ import { simplify } from "../../src/compile/simplify.ts";
 import {
   add,
   input,
-  matmul,
   mul,
   randomMask,
   reshape,
@@ -18,7 +17,7 @@ import {
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { fillMask, keyOf } from "../../src/graph/random.ts";
-import { type LstmCell, lstm, lstmStep, lstmWeights } from "../../src/model/lstm.ts";
+import { type LstmCell, type LstmGates, lstm, lstmStep, lstmWeights } from "../../src/model/lstm.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile } from "../../src/runtime/program.ts";
@@ -201,38 +200,52 @@ test("steps one by one, and windows one after the other, give what one window gi
   });
 });
 
-test.each([false, true])("a window whose gates are known has the same gradients, mask %s", (masked) => {
+test.each([
+  ["a loop", false, false],
+  ["a loop with padding", true, false],
+  ["written-out steps", false, true],
+])("a window whose gates are known has the same gradients: %s", (_, masked, unroll) => {
   const [T, B, E, H] = [6, 2, 3, 4];
   const w = lstmWeights("l", { in: E, hidden: H }, "B");
-  const [x, z] = [input("x", [T, B, E]), input("z", [T, B, 4 * H])];
+  const x = input("x", [T, B, E]);
   const alive = input("alive", [T, B]);
   const start = { h: input("h0", [B, H]), c: input("c0", [B, H]) };
-  const mask = masked ? { mask: alive } : {};
+  const options = { ...(masked ? { mask: alive } : {}), unroll };
   const wrt = [w.Wx, w.Wh, ...w.biases, x, start.h, start.c];
   const gradientsOf = ({ h, state: { c } }: ReturnType<typeof lstm>): Tensor[] =>
     grad(add(sum(mul(h, h)), sum(tanh(c))), wrt);
   const values = new Map<Tensor, Value>(wrt.map((t, i) => [t, normals(t.shape, i)]));
-  values.set(alive, { shape: [T, B], data: Float64Array.from({ length: T * B }, (_, i) => (i % 5 ? 1 : 0)) });
-  const whole = lstm(w, x, start, mask);
+  values.set(alive, {
+    shape: [T, B],
+    data: Float64Array.from({ length: T * B }, (__, i) => (i % 5 ? 1 : 0)),
+  });
+  const whole = lstm(w, x, start, options);
 
-  // z of every step: from the state before it, which the window gives.
+  // The gates of every step: from the state before it, which the window gives.
   const [h] = interpret([whole.h], values);
   const past = input("past", [T, B, H]);
   values.set(past, {
     shape: [T, B, H],
     data: Float64Array.of(...values.get(start.h)!.data, ...h!.data.slice(0, (T - 1) * B * H)),
   });
-  const bias = add(w.biases[0]!, w.biases[1]!);
-  values.set(z, interpret([add(add(matmul(x, w.Wx), bias), matmul(past, w.Wh))], values)[0]!);
+  const { gates: made } = lstmStep(w, x, { h: past, c: past });
+  const gates = made.map((gate, i) => {
+    const known = input(`gate${i}`, gate.shape);
+    values.set(known, interpret([gate], values)[0]!);
+    return known;
+  }) as unknown as LstmGates;
 
   const want = interpret(gradientsOf(whole), values);
-  const made = simplify(gradientsOf(lstm(w, x, start, { ...mask, z })));
-  interpret(made, values).forEach(({ data }, i) => {
+  const got = simplify(gradientsOf(lstm(w, x, start, { ...options, gates })));
+  interpret(got, values).forEach(({ data }, i) => {
     expectClose(data, want[i]!.data, { rtol: 1e-11, atol: 1e-13, label: `${i}` });
   });
-  // Of the loops' products with Wh only the one that leads back is left.
-  const products = (graph: Tensor[]): number => printGraph(graph).match(/= matmul\(/g)!.length;
-  expect(products(simplify(gradientsOf(whole))) - products(made)).toBe(2);
+  // Neither gates nor what they are made of is computed again.
+  const count = (graph: Tensor[], op: string): number => printGraph(graph).split(`= ${op}(`).length - 1;
+  const full = simplify(gradientsOf(whole));
+  const steps = unroll ? T : 1;
+  expect([count(full, "sigmoid"), count(got, "sigmoid")]).toEqual([3 * steps, 0]);
+  expect(count(full, "matmul") - count(got, "matmul")).toBe(1 + steps);
 });
 
 test("weight dropout in a program: one mask for the whole window, drawn under seed and step", async () => {
