@@ -1,6 +1,6 @@
 /**
  * The LSTM with a hundred times as many weights, taught by the memory's recipe at the authors' rate: at the memory's
- * three times higher one its policy stops changing after 300 episodes (docs/meta-rl.md).
+ * three times higher one its policy hardly changes after 300 episodes (docs/meta-rl.md).
  */
 import { metarlExperiment } from "../src/experiment/metarlSettings.ts";
 import tuned from "./metarl-fwm-tuned.ts";
