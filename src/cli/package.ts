@@ -34,13 +34,11 @@ export const packageCommand = command({
     const { readRun } = await import("../store/run-record.ts");
     await checkFree(options.out);
     const { experiment } = await readRun(args.run);
-    const known = findExperiment(experiment);
     const model = await loadModelFolder(args.run);
     const score = await scoreModel(model, options, env, out);
     const result = await collectResult<unknown>(args.run, {
-      shows: known?.shows ?? experiment,
+      known: findExperiment(experiment),
       reportedBy: ["fwm", ...process.argv.slice(2)],
-      paper: known?.paper,
     });
     const weights = Object.values(model.model).reduce((total, { data }) => total + data.length, 0);
     const about = { name: basename(options.out), weights, step: model.step ?? null };

@@ -5,6 +5,7 @@ import { UsageError } from "../errors.ts";
 import type { AnyExperiment } from "../experiment/kinds.ts";
 import type { MetarlExperiment, MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { Published } from "../experiment/settings.ts";
+import { changesLine } from "../report/changed.ts";
 import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
@@ -19,7 +20,7 @@ export const reportCommand = command({
   name: "report",
   summary: "Write a run's result file, and curves of several runs as a figure.",
   details:
-    "The file holds command, commit, seed, machine, date, settings, data, curves, the weights the run began with, every " +
+    "The file holds command, commit, seed, machine, date, settings (and those changed), data, curves, the weights the run began with, every " +
     "time it was resumed, the score of the best checkpoint on --split, and the published numbers. An existing file of " +
     "the same name is replaced. The figure has the validation accuracy of the runs, or the reward of agents, beside " +
     "what the authors published (docs/training.md).",
@@ -85,10 +86,12 @@ export const reportCommand = command({
       await fileAway(options.figure, await drawFigure(figure));
     }
     out.result({ path, figure: options.figure ?? null, score }, () => {
-      const { experiment, steps, hours } = result;
+      const { experiment, steps, hours, changed } = result;
+      const changes = changesLine(changed ?? {});
       const unit = kind === "metarl" ? "episodes" : "steps";
       return [
         `${path}: ${experiment}, ${thousands(steps)} ${unit}, ${hours.toFixed(2)} hours`,
+        ...(changes ? [`changed: ${changes}`] : []),
         ...(score ? [scoreLine(score)] : []),
         ...(options.figure ? [`figure ${options.figure}`] : []),
       ].join("\n");
@@ -103,9 +106,11 @@ async function collect(run: string): Promise<AnyResult> {
   const { collectResult } = await import("../report/result.ts");
   const { readRun } = await import("../store/run-record.ts");
   const { experiment } = await readRun(run);
-  const known = findExperiment(experiment);
   const reportedBy = ["fwm", ...process.argv.slice(2)];
-  return collectResult(run, { shows: known?.shows ?? experiment, reportedBy, paper: known?.paper });
+  return collectResult<NonNullable<AnyExperiment["paper"]>>(run, {
+    known: findExperiment(experiment),
+    reportedBy,
+  });
 }
 
 /** A run of a figure. */

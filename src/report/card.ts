@@ -1,4 +1,5 @@
 /** A model card: what a shipped model is, how it came about, what it reaches and where it stops. */
+import { changesLine } from "./changed.ts";
 import type { RunResult } from "./result.ts";
 
 /** The score a card shows. */
@@ -76,9 +77,11 @@ function head(
   { score, amount }: { readonly score: readonly (readonly [string, string])[]; readonly amount: string },
 ): string {
   const { command, begun, resumed, machine } = result;
+  const changes = changesLine(result.changed ?? {});
   const rows: (readonly [string, string])[] = [
     ...score,
     ["trained by", `\`${command}\``],
+    ...(changes ? [["changed", changes] as const] : []),
     ...(begun ? [["begun with", `the weights of ${begun}`] as const] : []),
     ...resumed.map((again) => [`from ${unit} ${thousands(again.step)}`, `\`${again.command}\``] as const),
     [

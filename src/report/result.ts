@@ -1,7 +1,9 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
 import { basename, isAbsolute, join } from "node:path";
+import { type AnySettings, schemaFor } from "../experiment/kinds.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { effectiveState, type RunRecord, readRun } from "../store/run-record.ts";
+import { type ChangedSetting, changedSettings } from "./changed.ts";
 import { median } from "./median.ts";
 
 /** A point of a curve. */
@@ -43,6 +45,8 @@ export interface RunResult<Paper = PublishedScore> {
   readonly machine: RunRecord["environment"];
   readonly seed: number;
   readonly settings: RunRecord["settings"];
+  /** The settings that are not as this version's experiment has them; null where there is no such experiment. */
+  readonly changed: Readonly<Record<string, ChangedSetting>> | null;
   readonly state: string;
   /** Updates made, and hours at them. */
   readonly steps: number;
@@ -73,21 +77,22 @@ export function withoutPlaces<T>(settings: T): T {
 /** Records farther apart than so many seconds, and so many times the usual gap, are two sittings. */
 const pause = { seconds: 15 * 60, times: 10 };
 
-/** Collects a run's result from its folder. */
+/** Collects a run's result from its folder; `known` is the experiment of the run's name, where there is one. */
 export async function collectResult<Paper = PublishedScore>(
   folder: string,
   about: {
-    shows: string;
+    known: { shows: string; settings: AnySettings; paper?: Paper } | undefined;
     reportedBy: readonly string[];
-    paper: Paper | undefined;
     points?: number;
   },
 ): Promise<RunResult<Paper>> {
   const record = await readRun(folder);
+  const { known } = about;
+  const settings = withoutPlaces(record.settings);
   const metrics = await readMetrics(join(folder, metricsFile));
   return {
     experiment: record.experiment,
-    shows: about.shows,
+    shows: known?.shows ?? record.experiment,
     command: portableCommand(record.command),
     reportedBy: portableCommand(about.reportedBy),
     resumed: record.resumed.map(({ step, command, gitCommit }) => ({
@@ -102,13 +107,21 @@ export async function collectResult<Paper = PublishedScore>(
     packageVersion: record.packageVersion,
     machine: record.environment,
     seed: record.seed,
-    settings: withoutPlaces(record.settings),
+    settings,
+    changed: known
+      ? changedSettings(withoutPlaces(known.settings), completed(known.settings, settings))
+      : null,
     state: effectiveState(record),
     steps: record.step,
     hours: hoursOf(metrics),
     curves: curvesOf(metrics, about.points ?? 200),
-    paper: about.paper ?? null,
+    paper: known?.paper ?? null,
   };
+}
+
+/** A run's settings with what its experiment's schema adds to those of an earlier version, where it accepts them. */
+function completed(experiment: AnySettings, settings: RunRecord["settings"]): unknown {
+  return schemaFor(experiment).safeParse(settings).data ?? settings;
 }
 
 /** The run a run's weights came from and the updates it had made, as `begun` tells them. */

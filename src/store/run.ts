@@ -29,7 +29,8 @@ import {
   type SaveOptions,
   saveCheckpoint,
 } from "./checkpoint.ts";
-import { EventWriter, type HyperParameter, isEventFile } from "./events.ts";
+import { EventWriter, isEventFile } from "./events.ts";
+import { flat } from "./flat.ts";
 import { formatJson } from "./json.ts";
 import { acquireLock, lockFile, type RunLock, thisProcess } from "./lock.ts";
 import { type MetricRecord, MetricsWriter, metricsFile, truncateMetrics } from "./metrics.ts";
@@ -239,14 +240,10 @@ export class Run {
 
   /** Writes the run's settings, flattened, where TensorBoard's HParams table finds them. */
   recordHyperParameters(): void {
-    const values: Record<string, HyperParameter> = {
-      experiment: this.#record.experiment,
-      seed: this.#record.seed,
-    };
-    flatten(this.#record.settings, "", values);
+    const { experiment, seed, settings } = this.#record;
     const events = new EventWriter(this.folder);
     try {
-      events.hyperParameters(values);
+      events.hyperParameters({ experiment, seed, ...flat(settings) });
     } finally {
       events.close();
     }
@@ -316,14 +313,4 @@ async function refuseOccupied(path: string): Promise<void> {
     found: names.slice(0, 5),
     hint: isRun ? "go on with that run with --resume, or choose another --out" : "choose another --out",
   });
-}
-
-/** Settings as one level of names: { a: { b: 1 } } becomes { "a.b": 1 }. */
-function flatten(value: unknown, name: string, into: Record<string, HyperParameter>): void {
-  if (typeof value === "number" || typeof value === "string" || typeof value === "boolean")
-    into[name] = value;
-  else if (Array.isArray(value)) into[name] = JSON.stringify(value);
-  else if (typeof value === "object" && value !== null) {
-    for (const [key, member] of Object.entries(value)) flatten(member, name ? `${name}.${key}` : key, into);
-  }
 }

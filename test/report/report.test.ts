@@ -1,8 +1,10 @@
 /** Plots, figures, cards and results: small inputs, exact outputs. */
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import agent from "../../experiments/metarl-fwm.ts";
+import type { AnySettings } from "../../src/experiment/kinds.ts";
 import { accuracyFigure } from "../../src/report/accuracyFigure.ts";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
@@ -270,11 +272,31 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     );
     writeFileSync(join(folder, "metrics.jsonl"), `${lines.join("\n")}\n`);
     const result = await collectResult(folder, {
-      shows: "s",
+      known: {
+        shows: "s",
+        settings: {
+          task: { data: "" },
+          training: { batch: 2, window: 5, seed: 1 },
+        } as unknown as AnySettings,
+        paper: { accuracy: 0.9 },
+      },
       reportedBy: ["fwm"],
-      paper: { accuracy: 0.9 },
       points: 3,
     });
+    expect(result.changed).toEqual({
+      "task.data": { experiment: "", run: "babi" },
+      "training.window": { experiment: 5, run: 3 },
+    });
+    // What a later version added to the settings of agents is no change; a run's own rate is.
+    const { clip: _clip, lambda: _lambda, ...earlier } = agent.settings.training;
+    const settings = { ...agent.settings, training: { ...earlier, learningRate: 0.5, seed: 3 } };
+    const record = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as object;
+    writeFileSync(join(folder, "run.json"), JSON.stringify({ ...record, settings }));
+    const ofAgent = await collectResult<unknown>(folder, { known: agent, reportedBy: ["fwm"] });
+    const { learningRate } = agent.settings.training;
+    expect(ofAgent.changed).toEqual({ "training.learningRate": { experiment: learningRate, run: 0.5 } });
+    const unknown = await collectResult(folder, { known: undefined, reportedBy: ["fwm"] });
+    expect(unknown).toMatchObject({ shows: "e", changed: null, paper: null });
     expect(result).toMatchObject({ experiment: "e", seed: 7, commit: "abc", steps: 30, hours: 0.375 });
     expect(result).toMatchObject({ begun: "base after 5 steps", data: "a story less" });
     expect(origin(result.begun)).toEqual({ run: "base", steps: 5 });
@@ -302,7 +324,7 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     );
     expect(card).toContain("**95.00 %** of 1,000 questions (paper: 90.00 %)");
     expect(card).toContain(
-      "| begun with | the weights of base after 5 steps |\n| from update 12 | `fwm train",
+      "| changed | task.data babi (experiment: none), training.window 3 (experiment: 5) |\n| begun with | the weights of base after 5 steps |\n| from update 12 | `fwm train",
     );
     expect(card).toContain("| 15 | basic deduction | 500 | 100.00 % |");
     expect(card).toContain("Weak tasks: 16 (50.00 %)");

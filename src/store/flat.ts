@@ -1,0 +1,18 @@
+/** Settings as one level of names. */
+import type { HyperParameter } from "./events.ts";
+
+/** `{ a: { b: 1 } }` becomes `{ "a.b": 1 }`; lists are told as JSON, and what has no value is left out. */
+export function flat(settings: unknown): Record<string, HyperParameter> {
+  const into: Record<string, HyperParameter> = {};
+  collect(settings, "", into);
+  return into;
+}
+
+function collect(value: unknown, name: string, into: Record<string, HyperParameter>): void {
+  if (typeof value === "number" || typeof value === "string" || typeof value === "boolean")
+    into[name] = value;
+  else if (Array.isArray(value)) into[name] = JSON.stringify(value);
+  else if (typeof value === "object" && value !== null) {
+    for (const [key, member] of Object.entries(value)) collect(member, name ? `${name}.${key}` : key, into);
+  }
+}
