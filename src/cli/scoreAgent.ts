@@ -110,6 +110,6 @@ export function agentLine(evaluation: AgentEvaluation): string {
   return (
     `${split}: mean total reward ${reward.mean.toFixed(2)}${error} in ${thousands(episodes)} episodes on ` +
     `${thousands(graphs)} graphs; random play ${random.mean.toFixed(2)}, graph known ` +
-    `${shortestPath.mean.toFixed(2)}${paper ? `  (paper: ${paper.reward.toFixed(2)})` : ""}`
+    `${shortestPath.mean.toFixed(2)}${paper ? `  (paper: ${paper.reward.toFixed(2)} after ${thousands(paper.episodes)} episodes)` : ""}`
   );
 }

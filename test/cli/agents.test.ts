@@ -187,7 +187,9 @@ describe("fwm report", () => {
     ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/metarl-fwm, 30 episodes, \d/);
-    expect(stdout).toMatch(/test: mean total reward [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10\)/);
+    expect(stdout).toMatch(
+      /test: mean total reward [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10 after 51,000 episodes\)/,
+    );
   });
 });
 
