@@ -1,8 +1,8 @@
 /** `fwm package`: a run's best checkpoint as a model folder to ship, with a model card. */
 import { basename } from "node:path";
-import { findExperiment } from "../../experiments/index.ts";
 import type { PublishedScore, RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
+import { knownExperiment } from "./knownExperiment.ts";
 import { folder, integer, oneOf } from "./params.ts";
 import { isReward, scoreLine, scoreModel } from "./score.ts";
 import { publishedReward } from "./scoreAgent.ts";
@@ -37,7 +37,7 @@ export const packageCommand = command({
     const model = await loadModelFolder(args.run);
     const score = await scoreModel(model, options, env, out);
     const result = await collectResult<unknown>(args.run, {
-      known: findExperiment(experiment),
+      known: await knownExperiment(experiment),
       reportedBy: ["fwm", ...process.argv.slice(2)],
     });
     const weights = Object.values(model.model).reduce((total, { data }) => total + data.length, 0);

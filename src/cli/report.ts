@@ -1,6 +1,6 @@
 /** `fwm report`: files what runs reached under `results/`, with the conditions, the curves and the paper's numbers. */
 import { basename, join, resolve } from "node:path";
-import { findExperiment, metarlExperiments } from "../../experiments/index.ts";
+import { metarlExperiments } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
 import type { AnyExperiment } from "../experiment/kinds.ts";
 import type { MetarlExperiment, MetarlPaper, MetarlSettings } from "../experiment/metarlSettings.ts";
@@ -10,6 +10,7 @@ import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
 import { command } from "./command.ts";
 import { fileAway, fileJson } from "./fileAway.ts";
+import { knownExperiment } from "./knownExperiment.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts } from "./params.ts";
 import { scoreLine, scoreModel } from "./score.ts";
 import { usualEpisodes } from "./scoreAgent.ts";
@@ -108,7 +109,7 @@ async function collect(run: string): Promise<AnyResult> {
   const { experiment } = await readRun(run);
   const reportedBy = ["fwm", ...process.argv.slice(2)];
   return collectResult<NonNullable<AnyExperiment["paper"]>>(run, {
-    known: findExperiment(experiment),
+    known: await knownExperiment(experiment),
     reportedBy,
   });
 }

@@ -1,6 +1,5 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
 import { basename, isAbsolute, join } from "node:path";
-import { type AnySettings, schemaFor } from "../experiment/kinds.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { effectiveState, type RunRecord, readRun } from "../store/run-record.ts";
 import { type ChangedSetting, changedSettings } from "./changed.ts";
@@ -74,6 +73,15 @@ export function withoutPlaces<T>(settings: T): T {
   return JSON.parse(text) as T;
 }
 
+/** What is known of the experiment of a run. */
+export interface KnownExperiment<Paper> {
+  readonly shows: string;
+  readonly settings: unknown;
+  /** Settings with what the experiment's schema adds to those of an earlier version. */
+  complete(settings: unknown): unknown;
+  readonly paper?: Paper;
+}
+
 /** Records farther apart than so many seconds, and so many times the usual gap, are two sittings. */
 const pause = { seconds: 15 * 60, times: 10 };
 
@@ -81,7 +89,7 @@ const pause = { seconds: 15 * 60, times: 10 };
 export async function collectResult<Paper = PublishedScore>(
   folder: string,
   about: {
-    known: { shows: string; settings: AnySettings; paper?: Paper } | undefined;
+    known: KnownExperiment<Paper> | undefined;
     reportedBy: readonly string[];
     points?: number;
   },
@@ -108,20 +116,13 @@ export async function collectResult<Paper = PublishedScore>(
     machine: record.environment,
     seed: record.seed,
     settings,
-    changed: known
-      ? changedSettings(withoutPlaces(known.settings), completed(known.settings, settings))
-      : null,
+    changed: known ? changedSettings(withoutPlaces(known.settings), known.complete(settings)) : null,
     state: effectiveState(record),
     steps: record.step,
     hours: hoursOf(metrics),
     curves: curvesOf(metrics, about.points ?? 200),
     paper: known?.paper ?? null,
   };
-}
-
-/** A run's settings with what its experiment's schema adds to those of an earlier version, where it accepts them. */
-function completed(experiment: AnySettings, settings: RunRecord["settings"]): unknown {
-  return schemaFor(experiment).safeParse(settings).data ?? settings;
 }
 
 /** The run a run's weights came from and the updates it had made, as `begun` tells them. */

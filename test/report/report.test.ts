@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import agent from "../../experiments/metarl-fwm.ts";
-import type { AnySettings } from "../../src/experiment/kinds.ts";
+import { knownExperiment } from "../../src/cli/knownExperiment.ts";
 import { accuracyFigure } from "../../src/report/accuracyFigure.ts";
 import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
@@ -277,7 +277,8 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
         settings: {
           task: { data: "" },
           training: { batch: 2, window: 5, seed: 1 },
-        } as unknown as AnySettings,
+        },
+        complete: (given) => given,
         paper: { accuracy: 0.9 },
       },
       reportedBy: ["fwm"],
@@ -292,7 +293,10 @@ test("a result gathers settings, hours and thinned curves; sittings apart do not
     const settings = { ...agent.settings, training: { ...earlier, learningRate: 0.5, seed: 3 } };
     const record = JSON.parse(readFileSync(join(folder, "run.json"), "utf8")) as object;
     writeFileSync(join(folder, "run.json"), JSON.stringify({ ...record, settings }));
-    const ofAgent = await collectResult<unknown>(folder, { known: agent, reportedBy: ["fwm"] });
+    const ofAgent = await collectResult<unknown>(folder, {
+      known: await knownExperiment("metarl-fwm"),
+      reportedBy: ["fwm"],
+    });
     const { learningRate } = agent.settings.training;
     expect(ofAgent.changed).toEqual({ "training.learningRate": { experiment: learningRate, run: 0.5 } });
     const unknown = await collectResult(folder, { known: undefined, reportedBy: ["fwm"] });
