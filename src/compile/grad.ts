@@ -3,7 +3,15 @@ import { ShapeError } from "../errors.ts";
 import { add } from "../graph/ops/elementwise.ts";
 import { expand } from "../graph/ops/shape.ts";
 import { scalar, zeros } from "../graph/ops/source.ts";
-import { type Node, sameShape, showType, type Tensor, topological, within } from "../graph/tensor.ts";
+import {
+  dependents,
+  type Node,
+  sameShape,
+  showType,
+  type Tensor,
+  topological,
+  within,
+} from "../graph/tensor.ts";
 
 /** Gradients of a scalar with respect to tensors; zeros for those it does not depend on. */
 export function grad(loss: Tensor, wrt: readonly Tensor[]): Tensor[] {
@@ -25,8 +33,7 @@ export function gradients(
   wrt: readonly Tensor[],
 ): (Tensor | undefined)[] {
   const order = topological(outputs);
-  const wanted = new Set<Node>(wrt.map(({ node }) => node));
-  for (const node of order) if (node.inputs.some((input) => wanted.has(input.node))) wanted.add(node);
+  const wanted = dependents(order, wrt);
 
   const totals = new Map<Tensor, Tensor>();
   const accumulate = (tensor: Tensor, part: Tensor): void => {

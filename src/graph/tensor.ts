@@ -138,3 +138,10 @@ export function topological(roots: readonly Tensor[]): Node[] {
   }
   return order;
 }
+
+/** `sources` and the nodes of `order`, each after its inputs, that depend on one of them. */
+export function dependents(order: readonly Node[], sources: readonly Tensor[]): Set<Node> {
+  const found = new Set(sources.map(({ node }) => node));
+  for (const node of order) if (node.inputs.some((input) => found.has(input.node))) found.add(node);
+  return found;
+}

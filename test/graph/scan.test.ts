@@ -463,6 +463,25 @@ test("the gradient of a gradient through a loop, against differences of the firs
   });
 });
 
+test("a weight used five thousand times in one step", () => {
+  const uses = 5000;
+  const [h0, x, W] = [f("h0", 1, 1), f("x", 2, 1, 1), f("W", 1, 1)];
+  const { carry } = scan({ carry: [h0], xs: [x] }, ([h], [xt]) => {
+    let next = add(h!, xt!);
+    for (let use = 0; use < uses; use++) next = matmul(next, W);
+    return { carry: [next] };
+  });
+  // h₂ = ((h₀ + x₁) Wⁿ + x₂) Wⁿ, at W = 1.
+  const one = (...shape: number[]): Value => ({
+    shape,
+    data: new Float64Array(shape.reduce((a, b) => a * b, 1)).fill(1),
+  });
+  const values = new Map([h0, x, W].map((tensor) => [tensor, one(...tensor.shape)]));
+  const [dW, dx, dh] = interpret(grad(sum(carry[0]!), [W, x, h0]), values);
+  expect([...dW!.data]).toEqual([2 * 2 * uses + uses]);
+  expect([...dx!.data, ...dh!.data]).toEqual([1, 1, 1]);
+});
+
 describe("random bodies", () => {
   const n = 3;
   type Pool = Tensor[];

@@ -10,6 +10,7 @@ import { type Backward, defineOp, type GraphFunction, type Value } from "../op.t
 import { rewrite } from "../rewrite.ts";
 import {
   currentScope,
+  dependents,
   Node,
   sameShape,
   showType,
@@ -191,12 +192,9 @@ function unrolled(
 
 /** Tensors a body uses but does not depend on its params: the loop's invariants, made once outside. */
 function capturesOf(results: readonly Tensor[], params: readonly Tensor[]): Tensor[] {
-  const inside = new Set<Node>(params.map(({ node }) => node));
-  const captures = new Set<Tensor>();
   const order = topological(results);
-  for (const node of order) {
-    if (node.inputs.some((input) => inside.has(input.node))) inside.add(node);
-  }
+  const inside = dependents(order, params);
+  const captures = new Set<Tensor>();
   const capture = (tensor: Tensor): void => {
     if (!inside.has(tensor.node) && tensor.node.op.name !== "constant") captures.add(tensor);
   };
@@ -248,9 +246,11 @@ function scanGradient(args: Backward<ScanAttrs>): (Tensor | undefined)[] {
   const live = [...Array(carries).keys()].filter((i) => seeds[i]);
   const slices = [...Array(xs).keys()].map((i) => carries + i).filter((i) => grads[i]);
   const shared = [...Array(body.params.length).keys()].slice(carries + xs).filter((i) => grads[i]);
-  const plans = new Map(
-    shared.map((i) => [i, planSum(grads[i]!, body.params.slice(0, carries + xs), seeds)]),
-  );
+  const moving = dependents(topological(shared.map((i) => grads[i]!)), [
+    ...body.params.slice(0, carries + xs),
+    ...seeds.filter((seed) => seed !== undefined),
+  ]);
+  const plans = new Map(shared.map((i) => [i, planSum(grads[i]!, moving)]));
   const accumulated = shared.filter((i) => !plans.get(i));
   const leaves = [...new Set([...plans.values()].flatMap((plan) => plan?.leaves ?? []))];
   const backLeaves = leaves.filter((leaf) => !forward.has(leaf.node));
@@ -318,22 +318,23 @@ function forwardValues(
   forward: ReadonlySet<Node>,
   captured: readonly Tensor[],
 ): Tensor[] {
+  const outer = new Set(captured);
   const kept = new Set<Tensor>();
   const seen = new Set<Node>();
-  const visit = (tensor: Tensor): void => {
+  const waiting = [...roots].reverse();
+  for (let tensor = waiting.pop(); tensor; tensor = waiting.pop()) {
     const { node } = tensor;
     if (forward.has(node)) {
-      if (node.op.name === "constant" || captured.includes(tensor)) return;
+      if (node.op.name === "constant" || outer.has(tensor)) continue;
       if (!node.op.cheap) {
         kept.add(tensor);
-        return;
+        continue;
       }
     }
-    if (seen.has(node)) return;
+    if (seen.has(node)) continue;
     seen.add(node);
-    node.inputs.forEach(visit);
-  };
-  roots.forEach(visit);
+    waiting.push(...node.inputs.toReversed());
+  }
   return [...kept];
 }
 

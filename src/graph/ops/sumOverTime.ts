@@ -1,5 +1,5 @@
 /** Sums over the steps of a loop that need not be made inside it. */
-import { type Shape, sameShape, type Tensor, topological } from "../tensor.ts";
+import { type Node, type Shape, sameShape, type Tensor } from "../tensor.ts";
 import { add } from "./elementwise.ts";
 import { type MatmulAttrs, matmul } from "./matmul.ts";
 import { sum } from "./reduce.ts";
@@ -11,16 +11,14 @@ export interface SumPlan {
   build(stacked: (leaf: Tensor) => Tensor): Tensor;
 }
 
-/** The plan for Σ_t expression, or undefined when the loop has to add it up step by step. */
-export function planSum(
-  expression: Tensor,
-  slices: readonly Tensor[],
-  seeds: readonly (Tensor | undefined)[],
-): SumPlan | undefined {
+/**
+ * The plan for Σ_t expression, or undefined when the loop has to add it up step by step. `moving` are the nodes
+ * whose values change from step to step.
+ */
+export function planSum(expression: Tensor, moving: ReadonlySet<Node>): SumPlan | undefined {
   const { node } = expression;
-  const part = (inner: Tensor): SumPlan | undefined => planSum(inner, slices, seeds);
   const relabelled = (again: (x: Tensor) => Tensor): SumPlan | undefined => {
-    const plan = part(node.inputs[0]!);
+    const plan = planSum(node.inputs[0]!, moving);
     return plan && { leaves: plan.leaves, build: (stacked) => again(plan.build(stacked)) };
   };
   switch (node.op.name) {
@@ -28,14 +26,7 @@ export function planSum(
       // Σ_t aₜᵀ bₜ is one product over time and batch together.
       const [a, b] = node.inputs as [Tensor, Tensor];
       const { transA, transB } = node.attrs as MatmulAttrs;
-      if (
-        !transA ||
-        transB ||
-        a.rank !== 2 ||
-        b.rank !== 2 ||
-        !varies(a, slices, seeds) ||
-        !varies(b, slices, seeds)
-      ) {
+      if (!transA || transB || a.rank !== 2 || b.rank !== 2 || !moving.has(a.node) || !moving.has(b.node)) {
         return undefined;
       }
       const flat = (x: Tensor): Tensor => reshape(x, [x.shape[0]! * x.shape[1]!, x.shape[2]!]);
@@ -47,20 +38,23 @@ export function planSum(
     case "sum": {
       const [x] = node.inputs as [Tensor];
       const axes = (node.attrs as readonly number[]).map((axis) => axis + 1);
-      if (!varies(x, slices, seeds)) return undefined;
+      if (!moving.has(x.node)) return undefined;
       return {
         leaves: [x],
         build: (stacked) => reshape(sum(stacked(x), { axes: [0, ...axes], keep: true }), expression.shape),
       };
     }
     case "add": {
-      const plans = node.inputs.map(part);
-      const [a, b] = plans;
-      if (!a || !b || node.inputs.some((input) => !sameShape(input.shape, expression.shape)))
-        return undefined;
+      const plans: SumPlan[] = [];
+      for (const term of summands(expression)) {
+        const plan = sameShape(term.shape, expression.shape) && planSum(term, moving);
+        if (!plan) return undefined;
+        plans.push(plan);
+      }
       return {
-        leaves: [...a.leaves, ...b.leaves],
-        build: (stacked) => add(a.build(stacked), b.build(stacked)),
+        leaves: plans.flatMap(({ leaves }) => leaves),
+        build: (stacked) =>
+          plans.map((plan) => plan.build(stacked)).reduce((total, term) => add(total, term)),
       };
     }
     case "reshape":
@@ -72,8 +66,12 @@ export function planSum(
   }
 }
 
-/** Whether a body expression changes from step to step. */
-function varies(tensor: Tensor, slices: readonly Tensor[], seeds: readonly (Tensor | undefined)[]): boolean {
-  const moving = new Set([...slices, ...seeds].map((source) => source?.node));
-  return topological([tensor]).some((node) => moving.has(node));
+/** The terms of ((a + b) + c) + …, in order: the gradient of a weight used thousands of times is that deep. */
+function summands(total: Tensor): Tensor[] {
+  const terms: Tensor[] = [];
+  let rest = total;
+  for (; rest.node.op.name === "add" && sameShape(rest.shape, total.shape); rest = rest.node.inputs[0]!) {
+    terms.push(rest.node.inputs[1]!);
+  }
+  return [rest, ...terms.reverse()];
 }
