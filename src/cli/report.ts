@@ -82,7 +82,7 @@ export const reportCommand = command({
     await fileJson(path, { ...result, score });
     if (options.figure) {
       const { drawFigure } = await import("../report/figure.ts");
-      const drawn = lines(runs, results);
+      const drawn = runs.map((run, i) => ({ run, result: results[i]! }));
       const figure = kind === "metarl" ? await rewards(drawn) : await accuracies(drawn);
       await fileAway(options.figure, await drawFigure(figure));
     }
@@ -115,31 +115,34 @@ async function collect(run: string): Promise<AnyResult> {
 }
 
 /** A run of a figure. */
-interface Line {
-  readonly name: string;
+interface Drawn {
   readonly run: string;
   readonly result: AnyResult;
 }
 
-/** The runs of a figure, called by experiment and seed, and by the folder's name where these are not enough. */
-function lines(runs: readonly string[], results: readonly AnyResult[]): Line[] {
-  const names = results.map(({ experiment, seed }) => `${experiment}, seed ${seed}`);
-  return results.map((result, i) => {
-    const [name, run] = [names[i]!, runs[i]!];
-    const isAlone = names.indexOf(name) === names.lastIndexOf(name);
-    return { name: isAlone ? name : `${name}, ${basename(resolve(run))}`, run, result };
-  });
+/** The runs are called by experiment and seed, and by the folder's name where these are not enough. */
+async function accuracies(drawn: readonly Drawn[]): Promise<FigureSpec> {
+  const { accuracyFigure } = await import("../report/accuracyFigure.ts");
+  const names = drawn.map(({ result: { experiment, seed } }) => `${experiment}, seed ${seed}`);
+  return accuracyFigure(
+    drawn.map(({ run, result }, i) => {
+      const [name, folder] = [names[i]!, basename(resolve(run))];
+      const isAlone = names.indexOf(name) === names.lastIndexOf(name);
+      return { ...(result as RunResult<Published>), name: isAlone ? name : `${name}, ${folder}`, folder };
+    }),
+  );
 }
 
-async function accuracies(drawn: readonly Line[]): Promise<FigureSpec> {
-  const { accuracyFigure } = await import("../report/accuracyFigure.ts");
-  return accuracyFigure(
-    drawn.map(({ name, run, result }) => ({
-      ...(result as RunResult<Published>),
-      name,
-      folder: basename(resolve(run)),
-    })),
+/** What an agent is called: its experiment, and the folder's name where its runs differ in more than the seed. */
+function agentName({ run, result }: Drawn, drawn: readonly Drawn[]): string {
+  const changes = ({ changed }: AnyResult): string => changesLine(changed ?? {});
+  const isAlone = drawn.every(
+    (other) =>
+      other.run === run ||
+      other.result.experiment !== result.experiment ||
+      (other.result.seed !== result.seed && changes(other.result) === changes(result)),
   );
+  return isAlone ? result.experiment : `${result.experiment}, ${basename(resolve(run))}`;
 }
 
 /** The experiment that stands for the authors' log: of several that share one the first. */
@@ -152,19 +155,19 @@ function loggedAs(experiment: string): string {
 /** Episodes that the two players of a figure's frame play on every test graph. */
 const frameEpisodes = 50;
 
-async function rewards(drawn: readonly Line[]): Promise<FigureSpec> {
+async function rewards(drawn: readonly Drawn[]): Promise<FigureSpec> {
   const { readRewards, rewardFigure } = await import("../report/rewardFigure.ts");
   const { frameReward } = await import("../experiment/metarlEvaluate.ts");
-  const parts = drawn.map(async ({ name, run, result: { experiment, settings, paper } }) => {
+  const parts = drawn.map(async (one) => {
+    const { experiment, settings, paper, seed } = one.result;
     const { task, training } = settings as MetarlSettings;
     const about = { task, graphs: training.batch };
     const { random, shortestPath } = await frameReward(about, { episodes: frameEpisodes });
     return {
-      name,
-      ...(await readRewards(run)),
-      ...(paper
-        ? { published: { name: `authors, ${loggedAs(experiment)}`, curve: (paper as MetarlPaper).curve } }
-        : {}),
+      agent: agentName(one, drawn),
+      seed,
+      ...(await readRewards(one.run)),
+      ...(paper ? { published: { agent: loggedAs(experiment), curve: (paper as MetarlPaper).curve } } : {}),
       frame: { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean },
     };
   });

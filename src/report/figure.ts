@@ -4,6 +4,7 @@ import { compile, type TopLevelSpec } from "vega-lite";
 
 /** One line of a figure. */
 export interface FigureLine {
+  /** What the legend says; lines of one name look alike and stand there once. */
   readonly name: string;
   readonly points: readonly { readonly x: number; readonly y: number }[];
   /** A solid line unless told; circles and squares are single points, not joined. */
@@ -57,9 +58,12 @@ const colors = [
 /** The figure as SVG text. */
 export async function drawFigure(figure: FigureSpec): Promise<string> {
   const { lines, marks = [], range, height = 320 } = figure;
-  const values = lines.flatMap(({ name, points }) => points.map(({ x, y }) => ({ line: name, x, y })));
-  const names = lines.map(({ name }) => name);
-  const looks = lines.map(({ look = "solid" }) => look);
+  const values = lines.flatMap(({ name, points }, one) =>
+    points.map(({ x, y }) => ({ line: name, one, x, y })),
+  );
+  const kinds = lines.filter(({ name }, i) => lines.findIndex((line) => line.name === name) === i);
+  const names = kinds.map(({ name }) => name);
+  const looks = kinds.map(({ look = "solid" }) => look);
   const dotted = new Set(names.filter((_, i) => symbols[looks[i]!] !== "stroke"));
   const axis = figure.percent ? { format: ".0%" } : {};
   const legend = {
@@ -88,7 +92,8 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
       axis,
       scale: range ? { domain: [...range], nice: false } : { zero: false },
     },
-    color: byLine(lines.map(({ color }, i) => colors[(color ?? i) % colors.length]!)),
+    detail: { field: "one", type: "nominal" as const },
+    color: byLine(kinds.map(({ color }, i) => colors[(color ?? i) % colors.length]!)),
   };
   const spec: TopLevelSpec = {
     $schema: "https://vega.github.io/schema/vega-lite/v6.json",

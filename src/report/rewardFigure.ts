@@ -8,12 +8,14 @@ const neighbours = 11;
 
 /** One run in the figure. */
 export interface RewardRun {
-  readonly name: string;
+  /** Runs of one agent differ in the seed only: they have one colour and one name. */
+  readonly agent: string;
+  readonly seed: number;
   readonly train: FigureLine["points"];
   readonly test: FigureLine["points"];
-  /** Points of the authors' log of the same agent. */
+  /** Points of the authors' log, and the agent it is the log of. */
   readonly published?: {
-    readonly name: string;
+    readonly agent: string;
     readonly curve: readonly { readonly episode: number; readonly train: number; readonly test: number }[];
   };
   /** What random play and knowing the graph give by the run's rules, which `rules` names. */
@@ -45,23 +47,30 @@ export function smoothed(points: FigureLine["points"], count: number): { x: numb
   });
 }
 
-/** What to draw: the first run's authors' points and every further log, as far as the runs went. */
+/** What to draw: the runs, and the authors' logs of their agents as far as the runs went. */
 export function rewardFigure(runs: readonly RewardRun[]): FigureSpec {
   const most = Math.max(0, ...runs.flatMap(({ test, train }) => [...test, ...train].map(({ x }) => x)));
-  const ours = runs.flatMap(({ name, train, test }, color): FigureLine[] => [
-    { name: `${name}, test graphs`, points: test, color },
-    { name: `${name}, training graphs`, points: train, color, look: "dashed" },
-  ]);
-  const logs = runs.map(({ published }, color) => ({ published, color }));
+  const agents = [...new Set(runs.map(({ agent }) => agent))];
+  const ours = runs.flatMap(({ agent, train, test }): FigureLine[] => {
+    const color = agents.indexOf(agent);
+    const name = `${agent}, ${seedsOf(runs.filter((run) => run.agent === agent))}`;
+    return [
+      { name: `${name}, test graphs`, points: test, color },
+      { name: `${name}, training graphs`, points: train, color, look: "dashed" },
+    ];
+  });
+  const logs = runs.flatMap(({ agent, published }) =>
+    published ? [{ ...published, drawnWith: agent }] : [],
+  );
   const theirs = logs
-    .filter(({ published }, i) => logs.findIndex((log) => log.published?.name === published?.name) === i)
-    .flatMap(({ published, color }): FigureLine[] => {
-      if (!published) return [];
-      const shown = published.curve.filter(({ episode }) => episode <= most);
+    .filter(({ agent }, i) => logs.findIndex((log) => log.agent === agent) === i)
+    .flatMap(({ agent, curve, drawnWith }): FigureLine[] => {
+      const color = agents.indexOf(agents.includes(agent) ? agent : drawnWith);
+      const shown = curve.filter(({ episode }) => episode <= most);
       const line = (split: "train" | "test") => shown.map((point) => ({ x: point.episode, y: point[split] }));
       return [
-        { name: `${published.name}, test graphs`, points: line("test"), color, look: "circles" },
-        { name: `${published.name}, training graphs`, points: line("train"), color, look: "squares" },
+        { name: `authors, ${agent}, test graphs`, points: line("test"), color, look: "circles" },
+        { name: `authors, ${agent}, training graphs`, points: line("train"), color, look: "squares" },
       ];
     })
     .filter(({ points }) => points.length > 0);
@@ -79,6 +88,13 @@ export function rewardFigure(runs: readonly RewardRun[]): FigureSpec {
     // Room for the names of the marks, which stand outside the curves.
     range: [Math.floor((floor - 12) / 10) * 10, Math.ceil((ceiling + 8) / 10) * 10],
   };
+}
+
+function seedsOf(runs: readonly RewardRun[]): string {
+  const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b);
+  return seeds.length === 1
+    ? `seed ${seeds[0]}`
+    : `seeds ${seeds.slice(0, -1).join(", ")} and ${seeds.at(-1)}`;
 }
 
 /** A line for each set of rules; of lines that lie close together one carries the name of both. */

@@ -146,7 +146,7 @@ describe("the figure of answers", () => {
 describe("the figure of agents", () => {
   const frame = { rules: "released rules", random: 45.4, shortestPath: 166.3 };
   const published = {
-    name: "authors, a",
+    agent: "a",
     curve: [
       { episode: 0, train: 45, test: 44 },
       { episode: 100, train: 50, test: 49 },
@@ -157,8 +157,9 @@ describe("the figure of agents", () => {
     { x: 0, y: 45 },
     { x: last, y: 55 },
   ];
-  const run = (name: string, more: Partial<RewardRun> = {}): RewardRun => ({
-    name,
+  const run = (agent: string, more: Partial<RewardRun> = {}): RewardRun => ({
+    agent,
+    seed: 1,
     train: points(200),
     test: points(200),
     frame,
@@ -166,21 +167,46 @@ describe("the figure of agents", () => {
   });
 
   test("has both curves of every run, and the authors' points once, as far as the runs went", () => {
-    const { lines } = rewardFigure([run("a", { published }), run("b"), run("c", { published })]);
+    const { lines } = rewardFigure([run("b", { published }), run("c"), run("a", { published })]);
     expect(lines.map(({ name, color, look }) => [name, color, look])).toEqual([
-      ["a, test graphs", 0, undefined],
-      ["a, training graphs", 0, "dashed"],
-      ["b, test graphs", 1, undefined],
-      ["b, training graphs", 1, "dashed"],
-      ["c, test graphs", 2, undefined],
-      ["c, training graphs", 2, "dashed"],
-      ["authors, a, test graphs", 0, "circles"],
-      ["authors, a, training graphs", 0, "squares"],
+      ["b, seed 1, test graphs", 0, undefined],
+      ["b, seed 1, training graphs", 0, "dashed"],
+      ["c, seed 1, test graphs", 1, undefined],
+      ["c, seed 1, training graphs", 1, "dashed"],
+      ["a, seed 1, test graphs", 2, undefined],
+      ["a, seed 1, training graphs", 2, "dashed"],
+      ["authors, a, test graphs", 2, "circles"],
+      ["authors, a, training graphs", 2, "squares"],
     ]);
+    // The colour of the agent it is the log of, and where that is not drawn of the first it stands beside.
+    expect(rewardFigure([run("b"), run("c", { published })]).lines.at(-1)!.color).toBe(1);
     expect(lines[6]!.points).toEqual([
       { x: 0, y: 44 },
       { x: 100, y: 49 },
     ]);
+  });
+
+  test("gives the seeds of an agent one colour and one entry of the legend", async () => {
+    const figure = rewardFigure([
+      run("a", { seed: 3 }),
+      run("b"),
+      run("a", { seed: 1, test: points(90) }),
+      run("a"),
+    ]);
+    expect(figure.lines.map(({ name, color }) => [name, color])).toEqual([
+      ["a, seeds 1 and 3, test graphs", 0],
+      ["a, seeds 1 and 3, training graphs", 0],
+      ["b, seed 1, test graphs", 1],
+      ["b, seed 1, training graphs", 1],
+      ["a, seeds 1 and 3, test graphs", 0],
+      ["a, seeds 1 and 3, training graphs", 0],
+      ["a, seeds 1 and 3, test graphs", 0],
+      ["a, seeds 1 and 3, training graphs", 0],
+    ]);
+    const svg = await drawFigure(figure);
+    expect(svg.split(">a, seeds 1 and 3, test graphs<").length - 1).toBe(1);
+    // Eight curves, each drawn by itself.
+    expect(svg.match(/aria-roledescription="line mark"/g)?.length).toBe(8);
   });
 
   test("is framed by the rules of all runs, with one name for lines that lie close", () => {
