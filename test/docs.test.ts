@@ -214,25 +214,75 @@ describe.each(pages)("%s", (name) => {
   test("numbers beside a result file are the file's", () => {
     // A row of a table or a sentence, and the result it links to.
     const passages = text.split(/\n(?=\|)|\n\n|\. (?=[A-Z])/);
-    for (const passage of passages) {
-      for (const [, file] of passage.matchAll(/\]\(([^)\s]*results\/[^)\s]+\.json)\)/g)) {
-        const { score } = JSON.parse(readFileSync(join(root, name, "..", file!), "utf8")) as {
-          score?: {
-            accuracy?: number;
-            perplexity?: number;
-            reward?: { mean: number; standardError: number };
-          };
-        };
-        const wanted = score?.reward
-          ? [`${score.reward.mean.toFixed(2)} ± ${score.reward.standardError.toFixed(2)}`]
-          : score?.accuracy === undefined
-            ? []
-            : [`${(100 * score.accuracy).toFixed(2)} %`];
-        for (const number of wanted) expect(passage.replaceAll("**", ""), file).toContain(number);
+    const ofRewards = new Set(rewardTables(text).flatMap(({ rows }) => rows));
+    for (const passage of passages.filter((part) => !ofRewards.has(part))) {
+      for (const file of resultsNamed(passage)) {
+        const wanted = scoreOf(readResult(name, file));
+        if (wanted) expect(passage.replaceAll("**", ""), file).toContain(wanted);
+      }
+    }
+  });
+
+  test("rewards in a table are the result file's, episode for episode", () => {
+    for (const { columns, rows } of rewardTables(text)) {
+      for (const row of rows) {
+        const [file] = resultsNamed(row);
+        if (!file) continue;
+        const result = readResult(name, file);
+        const cells = cellsOf(row).map((cell) => cell.replaceAll("**", ""));
+        columns.forEach((episode, i) => {
+          if (i === 0) return;
+          const point = result.rewards!.find((reward) => reward.episode === episode);
+          expect(cells[i], `${file}, column ${i}`).toBe(
+            episode ? (point?.test.toFixed(1) ?? "") : scoreOf(result),
+          );
+        });
       }
     }
   });
 });
+
+interface Result {
+  score?: {
+    accuracy?: number;
+    reward?: { mean: number; standardError: number };
+  } | null;
+  rewards?: { episode: number; test: number }[];
+}
+
+function readResult(page: string, file: string): Result {
+  return JSON.parse(readFileSync(join(root, page, "..", file), "utf8")) as Result;
+}
+
+/** The result files a passage links to. */
+function resultsNamed(passage: string): string[] {
+  return [...passage.matchAll(/\]\(([^)\s]*results\/[^)\s]+\.json)\)/g)].map(([, file]) => file!);
+}
+
+/** The score as pages tell it. */
+function scoreOf({ score }: Result): string | undefined {
+  if (score?.reward) return `${score.reward.mean.toFixed(2)} ± ${score.reward.standardError.toFixed(2)}`;
+  return score?.accuracy === undefined ? undefined : `${(100 * score.accuracy).toFixed(2)} %`;
+}
+
+function cellsOf(row: string): string[] {
+  return row
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+/** The tables of rewards: the episode of each column, if it is one, and the rows. */
+function rewardTables(text: string): { columns: (number | undefined)[]; rows: string[] }[] {
+  return [...text.matchAll(/(?:^\|.*\n?)+/gm)].flatMap(([found]) => {
+    const [head, , ...rows] = found.trimEnd().split("\n");
+    const columns = cellsOf(head!).map((cell) => {
+      const [, episode] = /^([\d,]+)(?: episodes)?$/.exec(cell) ?? [];
+      return episode === undefined ? undefined : Number(episode.replaceAll(",", ""));
+    });
+    return columns.some((episode) => episode !== undefined) ? [{ columns, rows }] : [];
+  });
+}
 
 test("README.md counts the source's lines", () => {
   const tally = (folder: string): [files: number, lines: number] =>

@@ -8,13 +8,14 @@ import type { Published } from "../experiment/settings.ts";
 import { changesLine } from "../report/changed.ts";
 import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
+import type { RewardPoint, RewardRun } from "../report/rewards.ts";
 import { command } from "./command.ts";
 import { fileAway, fileJson } from "./fileAway.ts";
 import { knownExperiment } from "./knownExperiment.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts } from "./params.ts";
 import { scoreLine, scoreModel } from "./score.ts";
 import { usualEpisodes } from "./scoreAgent.ts";
-import { thousands } from "./table.ts";
+import { table, thousands } from "./table.ts";
 
 /** The `report` command. */
 export const reportCommand = command({
@@ -24,7 +25,7 @@ export const reportCommand = command({
     "The file holds command, commit, seed, machine, date, settings (and those changed), data, curves, the weights the run began with, every " +
     "time it was resumed, the score of the best checkpoint on --split, and the published numbers. An existing file of " +
     "the same name is replaced. The figure has the validation accuracy of the runs, or the reward of agents, beside " +
-    "what the authors published (docs/training.md).",
+    "what the authors published (docs/training.md). The rewards of agents are also a table.",
   examples: [
     {
       line: "fwm report runs/catbabi-qa-fwm-seed1 --split test",
@@ -42,7 +43,7 @@ export const reportCommand = command({
   ],
   args: { run: folder({ help: "run folder" }) },
   options: {
-    also: texts({ placeholder: "run", help: "a further run for the figure" }),
+    also: texts({ placeholder: "run", help: "a further run for the figure, or the table of agents" }),
     figure: file({ help: "SVG file: curves of all runs named" }),
     split: oneOf(["valid", "test", "train"], {
       default: "test",
@@ -59,10 +60,10 @@ export const reportCommand = command({
   run: async ({ args, options: { checkpoint, ...options }, out, env }) => {
     const { kindOfRun } = await import("../experiment/kinds.ts");
     const { loadModelFolder } = await import("../store/model-folder.ts");
-    if (options.also.length > 0 && !options.figure) {
+    const kind = await kindOfRun(args.run);
+    if (options.also.length > 0 && !options.figure && kind !== "metarl") {
       throw new UsageError("--also: further runs are for a figure", { hint: "say where with --figure" });
     }
-    const kind = await kindOfRun(args.run);
     for (const other of options.also) {
       if ((await kindOfRun(other)) !== kind) {
         throw new UsageError(`--also ${other}: agents and models that answer have no curve in common`);
@@ -79,14 +80,18 @@ export const reportCommand = command({
       score = { ...made, model: basename(made.model) };
     }
     const path = join(options.out, `${options.name ?? basename(resolve(args.run))}.json`);
-    await fileJson(path, { ...result, score });
+    const drawn = runs.map((run, i) => ({ run, result: results[i]! }));
+    const agents = kind === "metarl" ? await Promise.all(drawn.map((one) => agentRun(one, drawn))) : [];
+    const { rewardRows } = await import("../report/rewards.ts");
+    const rewards = rewardRows(agents);
+    await fileJson(path, { ...result, ...(rewards[0] ? { rewards: rewards[0].points } : {}), score });
     if (options.figure) {
       const { drawFigure } = await import("../report/figure.ts");
-      const drawn = runs.map((run, i) => ({ run, result: results[i]! }));
-      const figure = kind === "metarl" ? await rewards(drawn) : await accuracies(drawn);
+      const figure = kind === "metarl" ? await framed(agents, drawn) : await accuracies(drawn);
       await fileAway(options.figure, await drawFigure(figure));
     }
-    out.result({ path, figure: options.figure ?? null, score }, () => {
+    const told = { path, figure: options.figure ?? null, score, ...(kind === "metarl" ? { rewards } : {}) };
+    out.result(told, () => {
       const { experiment, steps, hours, changed } = result;
       const changes = changesLine(changed ?? {});
       const unit = kind === "metarl" ? "episodes" : "steps";
@@ -95,10 +100,25 @@ export const reportCommand = command({
         ...(changes ? [`changed: ${changes}`] : []),
         ...(score ? [scoreLine(score)] : []),
         ...(options.figure ? [`figure ${options.figure}`] : []),
+        ...(rewards.length > 0 ? ["", rewardTable(rewards)] : []),
       ].join("\n");
     });
   },
 });
+
+/** The rewards on test graphs, an episode of the log in each column. */
+function rewardTable(rows: readonly { name: string; points: readonly RewardPoint[] }[]): string {
+  const episodes = [...new Set(rows.flatMap(({ points }) => points.map(({ episode }) => episode)))].sort(
+    (a, b) => a - b,
+  );
+  return table([
+    ["test reward after episodes", ...episodes],
+    ...rows.map(({ name, points }) => [
+      name,
+      ...episodes.map((episode) => points.find((point) => point.episode === episode)?.test.toFixed(1) ?? ""),
+    ]),
+  ]).trimEnd();
+}
 
 /** A result of either kind of experiment. */
 type AnyResult = RunResult<NonNullable<AnyExperiment["paper"]>>;
@@ -152,24 +172,31 @@ function loggedAs(experiment: string): string {
   return all.find(([, other]) => other.paper === paper)?.[0] ?? experiment;
 }
 
+/** The rewards of a run, and the authors' log of the same agent. */
+async function agentRun(one: Drawn, drawn: readonly Drawn[]): Promise<RewardRun> {
+  const { readRewards } = await import("../report/rewards.ts");
+  const { experiment, paper, seed } = one.result;
+  return {
+    agent: agentName(one, drawn),
+    seed,
+    ...(await readRewards(one.run)),
+    ...(paper ? { published: { agent: loggedAs(experiment), curve: (paper as MetarlPaper).curve } } : {}),
+  };
+}
+
 /** Episodes that the two players of a figure's frame play on every test graph. */
 const frameEpisodes = 50;
 
-async function rewards(drawn: readonly Drawn[]): Promise<FigureSpec> {
-  const { readRewards, rewardFigure } = await import("../report/rewardFigure.ts");
+/** The figure of agents, framed by the two players. */
+async function framed(agents: readonly RewardRun[], drawn: readonly Drawn[]): Promise<FigureSpec> {
+  const { rewardFigure } = await import("../report/rewardFigure.ts");
   const { frameReward } = await import("../experiment/metarlEvaluate.ts");
-  const parts = drawn.map(async (one) => {
-    const { experiment, settings, paper, seed } = one.result;
-    const { task, training } = settings as MetarlSettings;
+  const parts = agents.map(async (agent, i) => {
+    const { task, training } = drawn[i]!.result.settings as MetarlSettings;
     const about = { task, graphs: training.batch };
     const { random, shortestPath } = await frameReward(about, { episodes: frameEpisodes });
-    return {
-      agent: agentName(one, drawn),
-      seed,
-      ...(await readRewards(one.run)),
-      ...(paper ? { published: { agent: loggedAs(experiment), curve: (paper as MetarlPaper).curve } } : {}),
-      frame: { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean },
-    };
+    const frame = { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean };
+    return { ...agent, frame };
   });
   return rewardFigure(await Promise.all(parts));
 }

@@ -101,7 +101,7 @@ describe("fwm eval", () => {
       "no curve in common",
       () => ["report", agent, "--also", story, "--out", scratch, "--figure", join(scratch, "both.svg")],
     ],
-    ["--also: further runs are for a figure", () => ["report", agent, "--also", other, "--out", scratch]],
+    ["--also: further runs are for a figure", () => ["report", story, "--also", story, "--out", scratch]],
     ["--name a/b: expected a plain file name", () => ["report", agent, "--name", "a/b", "--out", scratch]],
   ])("%s", async (message, words) => {
     const { code, stderr } = await run(words());
@@ -181,15 +181,42 @@ describe("fwm report", () => {
     }
   });
 
-  test("says in a line what was reached", async () => {
+  test("says in a line what was reached, and in a table after how many episodes", async () => {
     const { code, stdout } = await run([
-      ...["report", agent, "--out", join(scratch, "results"), "--episodes", "2", "--threads", "1"],
+      ...[
+        "report",
+        agent,
+        "--also",
+        other,
+        "--out",
+        join(scratch, "results"),
+        "--episodes",
+        "2",
+        "--threads",
+        "1",
+      ],
     ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/metarl-fwm, 30 episodes, \d/);
     expect(stdout).toMatch(
       /test: mean total reward [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10 after 51,000 episodes\)/,
     );
+    const logged = (await readMetrics(agent)).filter(({ split }) => split === "test").slice(-6);
+    const mean = logged.reduce((sum, { values }) => sum + values.reward!, 0) / logged.length;
+    const rows = stdout.slice(stdout.indexOf("test reward after episodes")).trimEnd().split("\n");
+    expect(rows.map((row) => row.split(/ {2,}/)[0])).toEqual([
+      "test reward after episodes",
+      "metarl-fwm, seed 1",
+      "metarl-fwm-corrected, seed 1",
+    ]);
+    expect(rows[0]).toMatch(/ 30$/);
+    expect(rows[1]).toContain(mean.toFixed(1));
+    const file = JSON.parse(readFileSync(join(scratch, "results", "agent.json"), "utf8")) as {
+      rewards: object[];
+    };
+    expect(file.rewards).toEqual([
+      { episode: 30, train: expect.any(Number), test: Number(mean.toPrecision(6)) },
+    ]);
   });
 });
 

@@ -10,7 +10,8 @@ import { modelCard } from "../../src/report/card.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
 import { collectResult, hoursOf, origin, portableCommand } from "../../src/report/result.ts";
-import { type RewardRun, readRewards, rewardFigure, smoothed } from "../../src/report/rewardFigure.ts";
+import { type DrawnRun, rewardFigure } from "../../src/report/rewardFigure.ts";
+import { readRewards, rewardPoints, rewardRows, smoothed, thinned } from "../../src/report/rewards.ts";
 
 test("a plot has its points where they belong", () => {
   const plot = plotShares(
@@ -157,7 +158,7 @@ describe("the figure of agents", () => {
     { x: 0, y: 45 },
     { x: last, y: 55 },
   ];
-  const run = (agent: string, more: Partial<RewardRun> = {}): RewardRun => ({
+  const run = (agent: string, more: Partial<DrawnRun> = {}): DrawnRun => ({
     agent,
     seed: 1,
     train: points(200),
@@ -209,6 +210,15 @@ describe("the figure of agents", () => {
     expect(svg.match(/aria-roledescription="line mark"/g)?.length).toBe(8);
   });
 
+  test("stands in a table too, the authors' logs once and as far as the runs went", () => {
+    const rows = rewardRows([run("b", { published }), run("a", { seed: 2, published })]);
+    expect(rows).toEqual([
+      { name: "b, seed 1", points: [{ episode: 200, train: 55, test: 55 }] },
+      { name: "a, seed 2", points: [{ episode: 200, train: 55, test: 55 }] },
+      { name: "authors, a", points: [{ episode: 100, train: 50, test: 49 }] },
+    ]);
+  });
+
   test("is framed by the rules of all runs, with one name for lines that lie close", () => {
     const other = { rules: "paper rules", random: 44.6, shortestPath: 171.1 };
     const { marks, range } = rewardFigure([run("a"), run("b"), run("c", { frame: other })]);
@@ -239,10 +249,18 @@ describe("the figure of agents", () => {
           : []),
       ]).flat();
       writeFileSync(join(folder, "metrics.jsonl"), `${lines.join("\n")}\n`);
-      const { test: held, train } = await readRewards(folder, 5);
-      expect(held.map(({ x }) => x)).toEqual([200, 650, 1100, 1550, 2000]);
-      expect(held.map(({ y }) => y)).toEqual([4.5, 13, 22, 31, 37.5]);
-      expect(train.map(({ x, y }) => [x, y]).at(-1)).toEqual([2000, 75]);
+      const { test: held, train } = await readRewards(folder);
+      expect([held.length, train.length]).toEqual([41, 40]);
+      const few = thinned(held, 5);
+      expect(few.map(({ x }) => x)).toEqual([200, 650, 1100, 1550, 2000]);
+      expect(few.map(({ y }) => y)).toEqual([4.5, 13, 22, 31, 37.5]);
+      expect(train.at(-1)).toEqual({ x: 2000, y: 75 });
+      // The milestone it passed, and its end; before the first update there is no training reward.
+      expect(rewardPoints({ train, test: held })).toEqual([
+        { episode: 1000, train: 40, test: 20 },
+        { episode: 2000, train: 75, test: 37.5 },
+      ]);
+      expect(rewardPoints({ train: [], test: held.slice(0, 1) })).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
