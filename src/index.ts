@@ -22,8 +22,9 @@ export {
   epochBatches,
   StreamBatcher,
 } from "./data/batches.ts";
-// Meta-reinforcement learning: random graphs, the rules they are played by, and the two players that frame an agent
+// Meta-reinforcement learning: random graphs, the rules they are played by, and the players that frame an agent
 export {
+  explorerPlayer,
   GraphEnvironment,
   type GraphEnvironmentOptions,
   type GraphRules,

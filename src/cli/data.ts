@@ -213,7 +213,8 @@ const generateCommand = command({
 /** Every `fwm data` command. */
 const graphsCommand = command({
   name: "graphs",
-  summary: "Play the random graphs by chance and by shortest paths, beside independent check values.",
+  summary:
+    "Play the random graphs by chance, exploring, and by shortest paths, beside independent check values.",
   examples: [
     { line: "fwm data graphs", trial: "fwm data graphs --seeds 2 --episodes 1" },
     { line: "fwm data graphs --seeds 30 --json", trial: "fwm data graphs --seeds 2 --episodes 1 --json" },
@@ -234,7 +235,7 @@ const graphsCommand = command({
           rules,
           mean.toFixed(2),
           standardError.toFixed(2),
-          expected.toFixed(1),
+          expected?.toFixed(1) ?? "",
         ]),
       ]),
     );

@@ -184,18 +184,23 @@ async function agentRun(one: Drawn, drawn: readonly Drawn[]): Promise<RewardRun>
   };
 }
 
-/** Episodes that the two players of a figure's frame play on every test graph. */
+/** Episodes that the players of a figure's frame play on every test graph. */
 const frameEpisodes = 50;
 
-/** The figure of agents, framed by the two players. */
+/** The figure of agents, framed by the players. */
 async function framed(agents: readonly RewardRun[], drawn: readonly Drawn[]): Promise<FigureSpec> {
   const { rewardFigure } = await import("../report/rewardFigure.ts");
   const { frameReward } = await import("../experiment/metarlEvaluate.ts");
   const parts = agents.map(async (agent, i) => {
     const { task, training } = drawn[i]!.result.settings as MetarlSettings;
     const about = { task, graphs: training.batch };
-    const { random, shortestPath } = await frameReward(about, { episodes: frameEpisodes });
-    const frame = { rules: `${task.rules} rules`, random: random.mean, shortestPath: shortestPath.mean };
+    const players = await frameReward(about, { episodes: frameEpisodes });
+    const frame = {
+      rules: `${task.rules} rules`,
+      random: players.random.mean,
+      explorer: players.explorer.mean,
+      shortestPath: players.shortestPath.mean,
+    };
     return { ...agent, frame };
   });
   return rewardFigure(await Promise.all(parts));

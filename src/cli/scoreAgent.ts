@@ -71,7 +71,8 @@ export function publishedReward({
 
 /** The evaluation as a table. */
 export function showAgent(evaluation: AgentEvaluation): string {
-  const { model, step, split, graphs, episodes, length, rules, reward, random, shortestPath } = evaluation;
+  const { model, step, split, graphs, episodes, length, rules, reward, random, explorer, shortestPath } =
+    evaluation;
   const named = Object.entries(graphRules).find(([, set]) =>
     Object.entries(set).every(([rule, value]) => rules[rule as keyof typeof rules] === value),
   );
@@ -79,6 +80,7 @@ export function showAgent(evaluation: AgentEvaluation): string {
   const rows = [
     ["agent", reward],
     ["random play", random],
+    ["explorer, forgets nothing", explorer],
     ["shortest path, graph known", shortestPath],
   ] as const;
   const error = (value: number | null): string => (value === null ? "-" : value.toFixed(2));
@@ -104,12 +106,12 @@ export function showAgent(evaluation: AgentEvaluation): string {
 
 /** The evaluation in a line. */
 export function agentLine(evaluation: AgentEvaluation): string {
-  const { split, reward, random, shortestPath, episodes, graphs } = evaluation;
+  const { split, reward, random, explorer, shortestPath, episodes, graphs } = evaluation;
   const paper = publishedReward(evaluation);
   const error = reward.standardError === null ? "" : ` ± ${reward.standardError.toFixed(2)}`;
   return (
     `${split}: mean total reward ${reward.mean.toFixed(2)}${error} in ${thousands(episodes)} episodes on ` +
-    `${thousands(graphs)} graphs; random play ${random.mean.toFixed(2)}, graph known ` +
-    `${shortestPath.mean.toFixed(2)}${paper ? `  (paper: ${paper.reward.toFixed(2)} after ${thousands(paper.episodes)} episodes)` : ""}`
+    `${thousands(graphs)} graphs; random play ${random.mean.toFixed(2)}, ` +
+    `explorer ${explorer.mean.toFixed(2)}, graph known ${shortestPath.mean.toFixed(2)}${paper ? `  (paper: ${paper.reward.toFixed(2)} after ${thousands(paper.episodes)} episodes)` : ""}`
   );
 }

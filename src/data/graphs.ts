@@ -1,8 +1,8 @@
 /**
  * Meta-reinforcement learning on random graphs: the task as the rest of the program sees it.
  *
- * sampler.ts draws the graphs, environment.ts plays on them, play.ts has the two players that frame every
- * result, and draws.ts gives all of them random numbers that depend on an address instead of on history.
+ * sampler.ts draws the graphs, environment.ts plays on them, play.ts and explorer.ts have the three players
+ * that frame every result, and draws.ts gives all of them random numbers that depend on an address instead of on history.
  */
 export { fillUniform, type Purpose, purpose } from "./graphs/draws.ts";
 export {
@@ -12,6 +12,7 @@ export {
   graphRules,
   observationSize,
 } from "./graphs/environment.ts";
+export { explorerPlayer } from "./graphs/explorer.ts";
 export {
   checkPlay,
   measurePlay,

@@ -1,5 +1,6 @@
 /** How good a trained agent is: its mean total reward with fixed weights, between random play and the graph known. */
 import {
+  explorerPlayer,
   type GraphRules,
   observationSize,
   type Player,
@@ -65,6 +66,8 @@ export interface AgentEvaluation {
   readonly reward: MeanReward;
   /** Uniformly random actions on the same graphs by the same rules. */
   readonly random: MeanReward;
+  /** One who has to find the graph out in each episode, but forgets nothing and plans: an agent could get as much. */
+  readonly explorer: MeanReward;
   /** Shortest paths by one who knows the graph. */
   readonly shortestPath: MeanReward;
 }
@@ -105,17 +108,18 @@ export async function evaluateAgent(
   }
 }
 
-/** Floor and ceiling of an agent's reward: random play, and shortest paths with the graph known. */
+/** What frames an agent's reward: random play, exploring, and shortest paths with the graph known. */
 export async function frameReward(
   about: Pick<AgentConfig, "task" | "graphs">,
   play: PlayOptions = {},
-): Promise<Pick<AgentEvaluation, "random" | "shortestPath">> {
+): Promise<Pick<AgentEvaluation, "random" | "explorer" | "shortestPath">> {
   const { split = "test", episodes = 10, seed = 1 } = play;
   const world = worldOf(about, play);
   const by = (player: Player) =>
     measure(world, episodes, (episode) => void playEpisode(world.environment, episode, player));
   return {
     random: await by(randomPlayer(seed, split)),
+    explorer: await by(explorerPlayer()),
     shortestPath: await by(shortestPathPlayer(world.environment.graphs)),
   };
 }

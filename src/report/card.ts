@@ -31,6 +31,7 @@ export interface CardReward {
   readonly rules: object;
   readonly reward: CardMean;
   readonly random: CardMean;
+  readonly explorer: CardMean;
   readonly shortestPath: CardMean;
 }
 
@@ -159,7 +160,9 @@ export function agentCard(
         `mean total reward, ${split} graphs`,
         `**${reward(score.reward)}**${paper ? ` (paper: ${paper.reward.toFixed(2)} after ${thousands(paper.episodes)} episodes)` : ""}`,
       ],
-      ["random play, graph known", `${reward(score.random)}, ${reward(score.shortestPath)}`],
+      ["random play", reward(score.random)],
+      ["explorer: forgets nothing and plans", reward(score.explorer)],
+      ["shortest path, graph known", reward(score.shortestPath)],
       [
         "protocol",
         `${thousands(episodes)} episodes of ${length} steps on each of ${thousands(graphs)} graphs, actions sampled`,

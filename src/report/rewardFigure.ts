@@ -7,8 +7,13 @@ const finest = 250;
 
 /** One run in the figure. */
 export interface DrawnRun extends RewardRun {
-  /** What random play and knowing the graph give by the run's rules, which `rules` names. */
-  readonly frame: { readonly rules: string; readonly random: number; readonly shortestPath: number };
+  /** What the three players get by the run's rules, which `rules` names. */
+  readonly frame: {
+    readonly rules: string;
+    readonly random: number;
+    readonly explorer: number;
+    readonly shortestPath: number;
+  };
 }
 
 /** What to draw: the runs, the seeds of an agent in one colour, and the authors' logs of their agents as far as the runs went. */
@@ -60,7 +65,11 @@ function seedsOf(runs: readonly RewardRun[]): string {
 /** A line for each set of rules; of lines that lie close together one carries the name of both. */
 function frameMarks(frames: readonly DrawnRun["frame"][]): FigureMark[] {
   const sets = frames.filter(({ rules }, i) => frames.findIndex((frame) => frame.rules === rules) === i);
-  const named = (what: string, of: "random" | "shortestPath", label: "above" | "below"): FigureMark[] => {
+  const named = (
+    what: string,
+    of: Exclude<keyof DrawnRun["frame"], "rules">,
+    label: "above" | "below",
+  ): FigureMark[] => {
     const values = sets.map((frame) => ({ rules: frame.rules, y: frame[of] }));
     const outermost = (label === "above" ? Math.max : Math.min)(...values.map(({ y }) => y));
     const text = values.map(({ rules, y }) => `${y.toFixed(1)}${sets.length > 1 ? ` (${rules})` : ""}`);
@@ -69,6 +78,7 @@ function frameMarks(frames: readonly DrawnRun["frame"][]): FigureMark[] {
   };
   return [
     ...named("shortest path, graph known", "shortestPath", "above"),
+    ...named("explorer, forgets nothing", "explorer", "above"),
     ...named("random play", "random", "below"),
   ];
 }

@@ -45,8 +45,8 @@ describe("fwm eval", () => {
       length: 30,
       paper: { episodes: 51_000, reward: 107.1 },
     });
-    const { reward, random, shortestPath } = evaluation;
-    for (const { mean, standardError, graphError } of [reward, random, shortestPath]) {
+    const { reward, random, explorer, shortestPath } = evaluation;
+    for (const { mean, standardError, graphError } of [reward, random, explorer, shortestPath]) {
       expect(mean).toBeGreaterThan(30);
       expect(standardError).toBeGreaterThan(0);
       expect(graphError).toBeGreaterThan(standardError!);
@@ -72,7 +72,7 @@ describe("fwm eval", () => {
     expect(stdout).toMatch(/checkpoint-30, after 30 episodes\n40 train graphs, 2 episodes of 30 steps/);
     expect(stdout).toContain("released rules");
     const number = "\\d+\\.\\d\\d";
-    for (const name of ["agent", "random play", "shortest path, graph known"]) {
+    for (const name of ["agent", "random play", "explorer, forgets nothing", "shortest path, graph known"]) {
       expect(stdout).toMatch(new RegExp(`^${name} +${number} +${number} +${number}$`, "m"));
     }
     expect(stdout).toMatch(/^paper, train, after 51,000 episodes +109\.98$/m);

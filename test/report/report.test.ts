@@ -145,7 +145,7 @@ describe("the figure of answers", () => {
 });
 
 describe("the figure of agents", () => {
-  const frame = { rules: "released rules", random: 45.4, shortestPath: 166.3 };
+  const frame = { rules: "released rules", random: 45.4, explorer: 116, shortestPath: 166.3 };
   const published = {
     agent: "a",
     curve: [
@@ -220,7 +220,7 @@ describe("the figure of agents", () => {
   });
 
   test("is framed by the rules of all runs, with one name for lines that lie close", () => {
-    const other = { rules: "paper rules", random: 44.6, shortestPath: 171.1 };
+    const other = { rules: "paper rules", random: 44.6, explorer: 117, shortestPath: 171.1 };
     const { marks, range } = rewardFigure([run("a"), run("b"), run("c", { frame: other })]);
     expect(marks).toEqual([
       { y: 166.3, label: "above", name: "" },
@@ -229,12 +229,19 @@ describe("the figure of agents", () => {
         label: "above",
         name: "shortest path, graph known: 166.3 (released rules), 171.1 (paper rules)",
       },
+      { y: 116, label: "above", name: "" },
+      {
+        y: 117,
+        label: "above",
+        name: "explorer, forgets nothing: 116.0 (released rules), 117.0 (paper rules)",
+      },
       { y: 45.4, label: "below", name: "" },
       { y: 44.6, label: "below", name: "random play: 45.4 (released rules), 44.6 (paper rules)" },
     ]);
     expect(range).toEqual([30, 180]);
     expect(rewardFigure([run("a")]).marks!.map(({ name }) => name)).toEqual([
       "shortest path, graph known: 166.3",
+      "explorer, forgets nothing: 116.0",
       "random play: 45.4",
     ]);
   });

@@ -1,9 +1,11 @@
 /**
- * Two players that frame what an agent can reach: uniformly random actions, and the shortest path with the
- * graph known. Their mean totals check the environment, and are the floor and the ceiling of the curves.
+ * Players that frame what an agent can reach: uniformly random actions, and the shortest path with the graph
+ * known. Their mean totals check the environment, and are the floor and the ceiling of the curves. Between them
+ * is the explorer (explorer.ts), who has to find the graph out.
  */
 import { below, type Purpose, purpose } from "./draws.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./environment.ts";
+import { explorerPlayer } from "./explorer.ts";
 import { actions as actionCount, type Graphs, sampleGraphs, states } from "./sampler.ts";
 
 /** Chooses an action for every agent of an environment. */
@@ -72,8 +74,8 @@ export function playEpisode(environment: GraphEnvironment, episode: number, play
 /** What a measurement of play plays on. */
 export interface PlaySettings {
   /** Which player. */
-  readonly player: "random" | "shortest path";
-  /** The rule on which the players' totals depend; neither player looks at observations. */
+  readonly player: "random" | "explorer" | "shortest path";
+  /** The rule on which the players' totals depend; no player looks at observations. */
   readonly timerOnSuccess: GraphRules["timerOnSuccess"];
   /** One fresh draw of graphs per seed. */
   readonly seeds: readonly number[];
@@ -109,7 +111,11 @@ export function measurePlay(settings: PlaySettings): PlayResult {
       rules: "released",
       timerOnSuccess,
     });
-    const player = settings.player === "random" ? randomPlayer(seed, "train") : shortestPathPlayer(graphs);
+    const player = {
+      random: () => randomPlayer(seed, "train"),
+      explorer: explorerPlayer,
+      "shortest path": () => shortestPathPlayer(graphs),
+    }[settings.player]();
     const totals = Array.from({ length: episodes }, (_, episode) =>
       playEpisode(environment, episode, player),
     );
@@ -127,22 +133,24 @@ export function measurePlay(settings: PlaySettings): PlayResult {
   };
 }
 
-/** One line of the check: what simulating the specification's rules gave, and what this environment gives. */
+/** One line of the check: what an independent simulation of the rules gave, and what this environment gives. */
 export interface PlayCheck extends PlayResult {
   readonly player: PlaySettings["player"];
   readonly rules: keyof typeof graphRules;
-  /** The value to agree with, printed to one decimal. */
-  readonly expected: number;
+  /** The value to agree with, printed to one decimal; null for the explorer, who is of our making. */
+  readonly expected: number | null;
 }
 
 const expectedTotals: readonly Pick<PlayCheck, "player" | "rules" | "expected">[] = [
   { player: "random", rules: "released", expected: 45.4 },
   { player: "random", rules: "paper", expected: 44.4 },
+  { player: "explorer", rules: "released", expected: null },
+  { player: "explorer", rules: "paper", expected: null },
   { player: "shortest path", rules: "released", expected: 166.3 },
   { player: "shortest path", rules: "paper", expected: 171.0 },
 ];
 
-/** Measures both players under both sets of rules, beside the values an independent simulation gave. */
+/** Measures the players under both sets of rules, beside the values an independent simulation gave. */
 export function checkPlay(seeds: readonly number[], episodes: number): PlayCheck[] {
   return expectedTotals.map((line) => ({
     ...line,

@@ -20,6 +20,9 @@ export const states = 5;
 /** Number of actions; at every location some of them lead nowhere. */
 export const actions = 3;
 
+/** Pairs of location and action that have an edge, in every graph: one out of and one into each location. */
+export const edges = 2 * states;
+
 /** A set of graphs as one table of successors. */
 export interface Graphs {
   /** How many graphs there are. */

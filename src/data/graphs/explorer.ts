@@ -1,0 +1,90 @@
+/**
+ * A player that has to find its graph out within the episode, as an agent has to, but forgets nothing and plans.
+ * It sees locations, its action and its success, never the graph: what it gets can be had by an agent too.
+ *
+ * With w(s) the worth of a location, 1 at the reward:
+ *
+ *   tried, leads to t      γ w(t)
+ *   tried, no edge         0
+ *   not tried yet          γ (p · mean of w over the other locations + (1 - p) · w(s))
+ *
+ * w(s) is the best of its actions, and p the share of edges among what has not been tried: every graph has ten.
+ */
+import { type GraphEnvironment, successReward } from "./environment.ts";
+import type { Player } from "./play.ts";
+import { actions as actionCount, edges, states } from "./sampler.ts";
+
+const pairs = states * actionCount;
+
+/** What stands in place of a location: the action has no edge here, or has not been tried. */
+const [noEdge, untried] = [-1, -2];
+
+/** Worth of a step later, and how often the worths are worked out anew from each other: 0.5⁸ is nothing. */
+const [discount, sweeps] = [0.5, 8];
+
+/** Plays what leads soonest to the reward by all it has seen in this episode, expecting the usual of the rest. */
+export function explorerPlayer(): Player {
+  let known = new Int8Array(0);
+  let before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
+  const worth = new Float64Array(states);
+  return (environment, into) => {
+    if (environment.stepsTaken === 0) known = new Int8Array(environment.agents * pairs).fill(untried);
+    else learn(known, before, environment);
+    for (let agent = 0; agent < into.length; agent++) {
+      const own = known.subarray(agent * pairs, (agent + 1) * pairs);
+      into[agent] = plan(own, environment.agentAt[agent]!, environment.rewardAt[agent]!, worth);
+    }
+    before = { at: environment.agentAt.slice(), goal: environment.rewardAt.slice(), action: into.slice() };
+  };
+}
+
+/** Remembers where the last actions led. When time is up it has been taken elsewhere, and cannot know. */
+function learn(
+  known: Int8Array,
+  { at, goal, action }: { at: Int8Array; goal: Int8Array; action: Uint8Array },
+  { agents, agentAt, previousAction, rewards }: GraphEnvironment,
+): void {
+  for (let agent = 0; agent < agents; agent++) {
+    if (previousAction[agent] === -1) continue;
+    const from = at[agent]!;
+    const to = rewards[agent] === successReward ? goal[agent]! : agentAt[agent]!;
+    known[agent * pairs + from * actionCount + action[agent]!] = to === from ? noEdge : to;
+  }
+}
+
+/** The action that is worth most at a location; the lower one wins a tie. */
+function plan(known: Int8Array, at: number, goal: number, worth: Float64Array): number {
+  const p = shareOfEdges(known);
+  worth.fill(0);
+  worth[goal] = 1;
+  let total = 1;
+  let chosen = 0;
+  for (let sweep = 0; sweep < sweeps; sweep++) {
+    for (let from = 0; from < states; from++) {
+      if (from === goal) continue;
+      const own = worth[from]!;
+      const unknown = discount * ((p * (total - own)) / (states - 1) + (1 - p) * own);
+      let best = -1;
+      for (let action = 0; action < actionCount; action++) {
+        const to = known[from * actionCount + action]!;
+        const value = to === untried ? unknown : to === noEdge ? 0 : discount * worth[to]!;
+        if (value <= best) continue;
+        best = value;
+        if (from === at) chosen = action;
+      }
+      total += best - own;
+      worth[from] = best;
+    }
+  }
+  return chosen;
+}
+
+/** How many of the pairs that have not been tried have an edge, as a share. */
+function shareOfEdges(known: Int8Array): number {
+  let [found, left] = [0, 0];
+  for (let pair = 0; pair < pairs; pair++) {
+    if (known[pair] === untried) left++;
+    else if (known[pair] !== noEdge) found++;
+  }
+  return left > 0 ? Math.min(1, (edges - found) / left) : 0;
+}
