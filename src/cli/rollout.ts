@@ -144,11 +144,12 @@ function printEpisode(episode: Rollout, index: number): string {
   ].join("\n");
 }
 
-function summary({ graph, steps, total, shortestPath }: Rollout): string {
+function summary({ graph, steps, total, explorer, shortestPath }: Rollout): string {
   const reached = steps.filter(({ to, goal }) => to === goal).length;
   const known = tried(steps, steps.length).size;
   return (
-    `total reward ${total.toFixed(2)}; with the graph known: ${shortestPath.toFixed(2)}\n` +
+    `total reward ${total.toFixed(2)}; one who explores and forgets nothing: ${explorer.toFixed(2)}; ` +
+    `with the graph known: ${shortestPath.toFixed(2)}\n` +
     `the reward was reached ${reached} times; ${known} of ${graph.flat().length} actions were tried`
   );
 }

@@ -3,6 +3,7 @@
 import { sampleGraphs } from "../data/graphs/sampler.ts";
 import {
   actions as actionCount,
+  explorerPlayer,
   observationSize,
   playEpisode,
   sampleGraphSets,
@@ -36,6 +37,8 @@ export interface Rollout {
   readonly graph: readonly (readonly (number | null)[])[];
   readonly steps: readonly RolloutStep[];
   readonly total: number;
+  /** Total of one who has to find the graph out from the same start, but forgets nothing and plans. */
+  readonly explorer: number;
   /** Total of one who knows the graph and takes shortest paths from the same start. */
   readonly shortestPath: number;
 }
@@ -73,6 +76,7 @@ export async function rollOut(
 async function playOne(actor: Actor, world: GraphWorld, episode: number): Promise<Rollout> {
   const { environment } = world;
   const { next } = environment.graphs;
+  const explorer = playEpisode(environment, episode, explorerPlayer());
   const shortestPath = playEpisode(environment, episode, shortestPathPlayer(environment.graphs));
   const edge = (from: number, action: number): number | null => {
     const to = next[from * actionCount + action]!;
@@ -110,5 +114,5 @@ async function playOne(actor: Actor, world: GraphWorld, episode: number): Promis
   const graph = Array.from({ length: states }, (_, from) =>
     Array.from({ length: actionCount }, (_, action) => edge(from, action)),
   );
-  return { graph, steps, total: environment.total[0]!, shortestPath };
+  return { graph, steps, total: environment.total[0]!, explorer, shortestPath };
 }

@@ -56,6 +56,10 @@ describe("fwm rollout", () => {
       );
       checkEpisode(episode);
     }
+    const sum = (of: "total" | "explorer" | "shortestPath"): number =>
+      episodes.reduce((total, episode) => total + episode[of], 0);
+    expect(sum("explorer")).toBeGreaterThan(sum("total"));
+    expect(sum("explorer")).toBeLessThan(sum("shortestPath"));
     expect(new Set(episodes.map(({ graph }) => JSON.stringify(graph))).size).toBe(8);
   });
 
