@@ -180,7 +180,8 @@ describe("the explorer", () => {
     const player = explorerPlayer();
     const spied = play(environment, 1, (seen, into) => {
       player(seen, into);
-      for (const [agent, action] of into.entries()) tried.add((agent * 5 + seen.agentAt[agent]!) * 3 + action);
+      for (const [agent, action] of into.entries())
+        tried.add((agent * 5 + seen.agentAt[agent]!) * 3 + action);
     });
     // What it has not tried leads elsewhere now; nothing it does may change.
     for (let pair = 0; pair < next.length; pair++) {
