@@ -73,5 +73,5 @@ test("the agent on the 600 test graphs", async () => {
     `shipped agent: mean total reward ${reward.mean.toFixed(2)}, random play ${random.mean.toFixed(2)}`,
   );
   expect(random.mean).toBeLessThan(50);
-  expect(reward.mean).toBeGreaterThan(102);
+  expect(reward.mean).toBeGreaterThan(109);
 });
