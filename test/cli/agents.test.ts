@@ -215,7 +215,7 @@ describe("fwm report", () => {
       rewards: object[];
     };
     expect(file.rewards).toEqual([
-      { episode: 30, train: expect.any(Number), test: Number(mean.toPrecision(6)) },
+      { episode: 30, train: expect.any(Number) as number, test: Number(mean.toPrecision(6)) },
     ]);
   });
 });
