@@ -148,8 +148,8 @@ function summary({ graph, steps, total, explorer, shortestPath }: Rollout): stri
   const reached = steps.filter(({ to, goal }) => to === goal).length;
   const known = tried(steps, steps.length).size;
   return (
-    `total reward ${total.toFixed(2)}; one who explores and forgets nothing: ${explorer.toFixed(2)}; ` +
-    `with the graph known: ${shortestPath.toFixed(2)}\n` +
+    `total reward ${total.toFixed(2)}; an explorer from the same start ${explorer.toFixed(2)}, ` +
+    `graph known ${shortestPath.toFixed(2)}\n` +
     `the reward was reached ${reached} times; ${known} of ${graph.flat().length} actions were tried`
   );
 }
