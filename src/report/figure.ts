@@ -68,7 +68,7 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
   const axis = figure.percent ? { format: ".0%" } : {};
   const legend = {
     orient: "bottom" as const,
-    labelLimit: 400,
+    labelLimit: 0,
     direction: "vertical" as const,
     columns: names.length > 4 ? 2 : 1,
     columnPadding: 30,

@@ -204,9 +204,13 @@ describe("the figure of agents", () => {
       ["a, seeds 1 and 3, test graphs", 0],
       ["a, seeds 1 and 3, training graphs", 0],
     ]);
-    const svg = await drawFigure(figure);
+    const svg = await drawFigure({
+      ...figure,
+      lines: [...figure.lines, { name: "long ".repeat(30), points: [] }],
+    });
     expect(svg.split(">a, seeds 1 and 3, test graphs<").length - 1).toBe(1);
-    // Eight curves, each drawn by itself.
+    // No name is cut short, and eight curves are drawn each by itself.
+    expect(svg).not.toContain("…");
     expect(svg.match(/aria-roledescription="line mark"/g)?.length).toBe(8);
   });
 
