@@ -210,7 +210,6 @@ const generateCommand = command({
   },
 });
 
-/** Every `fwm data` command. */
 const graphsCommand = command({
   name: "graphs",
   summary:
