@@ -135,7 +135,7 @@ function lstmFlops(): number {
 async function ourLstm(form: "scan" | "unrolled" | "recomputed"): Promise<Case> {
   const { time: T, batch: B, input: E, hidden: H } = lstmSizes;
   const w: LstmWeights = {
-    cell: "B",
+    cell: "pytorch",
     Wx: input("Wx", [E, 4 * H]),
     Wh: input("Wh", [H, 4 * H]),
     biases: [input("b", [4 * H])],
@@ -227,7 +227,7 @@ function dropoutMasks(): () => Promise<unknown> {
   const sizes = [B * E, B * H, H * 4 * H];
   const masks = sizes.map((size) => new Uint8Array(size));
   return async () => {
-    const { fillMask, keyOf } = await import("../src/graph/random.ts");
+    const { fillMask, keyOf } = await import("../src/random.ts");
     masks.forEach((mask, i) => {
       fillMask(mask, 0.5, keyOf(1, "bench", i));
     });

@@ -96,14 +96,14 @@ export async function benchPeers({
 export function tokenByToken(model: SequenceModel): SequenceModel {
   return {
     ...model,
-    window({ tokens, state, mask, queries }) {
+    window({ tokens, state, mask, positions }) {
       if (mask) throw new Error("internal: the plain form is measured without padding");
       const { carry, ys } = scan({ carry: state, xs: [tokens] }, (before, [token]) => {
         const next = model.step(token!, before);
         return { carry: next.state, ys: [next.logits] };
       });
       const [T, B, V] = ys[0]!.shape as [number, number, number];
-      const logits = queries ? gatherRows(reshape(ys[0]!, [T * B, V]), queries) : ys[0]!;
+      const logits = positions ? gatherRows(reshape(ys[0]!, [T * B, V]), positions) : ys[0]!;
       return { logits, state: carry };
     },
   };

@@ -12,8 +12,8 @@ export {
   type Statement,
   type Story,
   storyTokens,
-} from "./data/babi/format.ts";
-export { generateStories, generateStory, streamStory } from "./data/babi/generator/generate.ts";
+} from "./babi/format.ts";
+export { generateStories, generateStory, streamStory } from "./babi/generator/generate.ts";
 // Data: stories, the words they are made of, and the batches they become
 export {
   type Batch,
@@ -22,22 +22,6 @@ export {
   epochBatches,
   StreamBatcher,
 } from "./data/batches.ts";
-// Meta-reinforcement learning: random graphs, the rules they are played by, and the players that frame an agent
-export {
-  explorerPlayer,
-  GraphEnvironment,
-  type GraphEnvironmentOptions,
-  type GraphRules,
-  type GraphSets,
-  type Graphs,
-  graphRules,
-  observationSize,
-  type Player,
-  playEpisode,
-  randomPlayer,
-  sampleGraphSets,
-  shortestPathPlayer,
-} from "./data/graphs.ts";
 export { type PrepareOptions, prepareCatbabi } from "./data/sources/prepare.ts";
 export { type Catbabi, loadPrepared } from "./data/sources/prepared.ts";
 export {
@@ -50,6 +34,22 @@ export {
   type StorySource,
 } from "./data/streams.ts";
 export { catbabiVocabulary, Vocabulary } from "./data/vocabulary.ts";
+// Meta-reinforcement learning: random graphs, the rules they are played by, and the players that frame an agent
+export {
+  type Baseline,
+  explorerBaseline,
+  GraphEnvironment,
+  type GraphEnvironmentOptions,
+  type GraphRules,
+  type GraphSets,
+  type Graphs,
+  graphRules,
+  observationSize,
+  randomBaseline,
+  runBaseline,
+  sampleGraphSets,
+  shortestPathBaseline,
+} from "./environment/index.ts";
 // Errors, each with the exit code it gives a program
 export { DataError, exitCode, FwmError, ShapeError, UsageError } from "./errors.ts";
 // Training: an experiment is settings; a run folder is what it leaves
@@ -116,8 +116,8 @@ export {
   loadModelFolder,
   type ModelContent,
   saveModelFolder,
-} from "./store/model-folder.ts";
-export { listRuns, type RunListing, type RunRecord, type RunState, readRun } from "./store/run-record.ts";
+} from "./store/modelFolder.ts";
+export { listRuns, type RunListing, type RunRecord, type RunState, readRun } from "./store/runRecord.ts";
 export { decodeSafetensors, encodeSafetensors, type TensorData, type Tensors } from "./store/safetensors.ts";
 export type { A2cEnd, A2cWatch } from "./train/a2c.ts";
 export { DivergedError, type LoopEnd, type LoopWatch } from "./train/loop.ts";

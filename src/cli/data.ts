@@ -57,7 +57,7 @@ const prepareCommand = command({
   run: async ({ options, out, env, signal }) => {
     const { dataRoot, prepareCatbabi, preparedName } = await import("../data/sources/prepare.ts");
     const { headerName, writePrepared } = await import("../data/sources/prepared.ts");
-    const { generateStory } = await import("../data/babi/generator/generate.ts");
+    const { generateStory } = await import("../babi/generator/generate.ts");
     const { checkReplaceable } = await import("../data/sources/replace.ts");
     const root = dataRoot(env);
     const path = options.out ?? join(root, preparedName(options));
@@ -223,14 +223,14 @@ const graphsCommand = command({
     episodes: integer({ min: 1, default: 6, help: "episodes on each draw" }),
   },
   run: async ({ options, out }) => {
-    const { checkPlay } = await import("../data/graphs.ts");
+    const { checkBaselines } = await import("../environment/index.ts");
     const seeds = Array.from({ length: options.seeds }, (_, i) => 100 + i);
-    const checks = checkPlay(seeds, options.episodes);
+    const checks = checkBaselines(seeds, options.episodes);
     out.result({ checks }, () =>
       table([
-        ["player", "rules", "mean total", "± s.e.", "check value"],
-        ...checks.map(({ player, rules, mean, standardError, expected }) => [
-          player,
+        ["baseline", "rules", "mean total", "± s.e.", "check value"],
+        ...checks.map(({ baseline, rules, mean, standardError, expected }) => [
+          baseline,
           rules,
           mean.toFixed(2),
           standardError.toFixed(2),

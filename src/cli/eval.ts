@@ -59,7 +59,7 @@ export const evalCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options: { checkpoint, ...options }, out, env }) => {
-    const { loadModelFolder } = await import("../store/model-folder.ts");
+    const { loadModelFolder } = await import("../store/modelFolder.ts");
     const model = await loadModelFolder(args.model, checkpoint ? { which: checkpoint } : {});
     const score = await scoreModel(model, options, env, out);
     if ("remarks" in score) for (const remark of score.remarks) out.note(`note: ${remark}`);

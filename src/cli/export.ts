@@ -49,7 +49,7 @@ export const exportCommand = command({
     if (options.step && window !== undefined) throw new UsageError("--step and --window exclude each other");
     const target = resolve(options.onnx);
     await checkTarget(target, options.yes);
-    const { loadModelFolder } = await import("../store/model-folder.ts");
+    const { loadModelFolder } = await import("../store/modelFolder.ts");
     const { writeFileAtomically } = await import("../store/atomic.ts");
     const { exportModel } = await import("../inference/export.ts");
     const model = await loadModelFolder(args.model, checkpoint ? { which: checkpoint } : {});

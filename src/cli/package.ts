@@ -28,10 +28,10 @@ export const packageCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out, env }) => {
-    const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/model-folder.ts");
+    const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/modelFolder.ts");
     const { collectResult } = await import("../report/result.ts");
     const { agentCard, modelCard } = await import("../report/card.ts");
-    const { readRun } = await import("../store/run-record.ts");
+    const { readRun } = await import("../store/runRecord.ts");
     await checkFree(options.out);
     const { experiment } = await readRun(args.run);
     const model = await loadModelFolder(args.run);

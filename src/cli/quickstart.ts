@@ -4,10 +4,10 @@ import type { QuickstartAnswer, QuickstartRun } from "../experiment/quickstart.t
 import type { Experiment } from "../experiment/settings.ts";
 import { plotShares } from "../report/plot.ts";
 import { command } from "./command.ts";
+import { drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer } from "./params.ts";
 import { shipped, whereIs } from "./shipped.ts";
-import { drawReads } from "./strip.ts";
 import { table, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 

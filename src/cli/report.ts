@@ -10,12 +10,12 @@ import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
 import type { RewardPoint, RewardRun } from "../report/rewards.ts";
 import { command } from "./command.ts";
-import { fileAway, fileJson } from "./fileAway.ts";
 import { knownExperiment } from "./knownExperiment.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts } from "./params.ts";
 import { scoreLine, scoreModel } from "./score.ts";
 import { usualEpisodes } from "./scoreAgent.ts";
 import { table, thousands } from "./table.ts";
+import { writeJson, writeResult } from "./writeResult.ts";
 
 /** The `report` command. */
 export const reportCommand = command({
@@ -59,7 +59,7 @@ export const reportCommand = command({
   },
   run: async ({ args, options: { checkpoint, ...options }, out, env }) => {
     const { kindOfRun } = await import("../experiment/kinds.ts");
-    const { loadModelFolder } = await import("../store/model-folder.ts");
+    const { loadModelFolder } = await import("../store/modelFolder.ts");
     const kind = await kindOfRun(args.run);
     if (options.also.length > 0 && !options.figure && kind !== "metarl") {
       throw new UsageError("--also: further runs are for a figure", { hint: "say where with --figure" });
@@ -84,11 +84,11 @@ export const reportCommand = command({
     const agents = kind === "metarl" ? await Promise.all(drawn.map((one) => agentRun(one, drawn))) : [];
     const { rewardRows } = await import("../report/rewards.ts");
     const rewards = rewardRows(agents);
-    await fileJson(path, { ...result, ...(rewards[0] ? { rewards: rewards[0].points } : {}), score });
+    await writeJson(path, { ...result, ...(rewards[0] ? { rewards: rewards[0].points } : {}), score });
     if (options.figure) {
       const { drawFigure } = await import("../report/figure.ts");
       const figure = kind === "metarl" ? await framed(agents, drawn) : await accuracies(drawn);
-      await fileAway(options.figure, await drawFigure(figure));
+      await writeResult(options.figure, await drawFigure(figure));
     }
     const told = { path, figure: options.figure ?? null, score, ...(kind === "metarl" ? { rewards } : {}) };
     out.result(told, () => {
@@ -125,7 +125,7 @@ type AnyResult = RunResult<NonNullable<AnyExperiment["paper"]>>;
 
 async function collect(run: string): Promise<AnyResult> {
   const { collectResult } = await import("../report/result.ts");
-  const { readRun } = await import("../store/run-record.ts");
+  const { readRun } = await import("../store/runRecord.ts");
   const { experiment } = await readRun(run);
   const reportedBy = ["fwm", ...process.argv.slice(2)];
   return collectResult<NonNullable<AnyExperiment["paper"]>>(run, {

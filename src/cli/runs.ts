@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
 import { metricsFile } from "../store/metrics.ts";
-import { listRuns, type RunListing, runFile } from "../store/run-record.ts";
+import { listRuns, type RunListing, runFile } from "../store/runRecord.ts";
 import { command } from "./command.ts";
 import { folder, oneOf } from "./params.ts";
 import { percent, table, thousands } from "./table.ts";

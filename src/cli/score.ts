@@ -1,9 +1,9 @@
 /** What a saved model reaches, be it an agent or a model that answers, as every command scores and tells it. */
-import type { GraphRules } from "../data/graphs.ts";
+import type { GraphRules } from "../environment/index.ts";
 import { UsageError } from "../errors.ts";
 import type { AgentEvaluation } from "../experiment/metarlEvaluate.ts";
 import type { Evaluation, StartState } from "../inference/evaluate.ts";
-import type { LoadedModel } from "../store/model-folder.ts";
+import type { LoadedModel } from "../store/modelFolder.ts";
 import type { Output, Surroundings } from "./output.ts";
 import { agentLine, publishedReward, scoreAgent, showAgent } from "./scoreAgent.ts";
 import { answersLine, publishedAnswers, scoreAnswers, showAnswers } from "./scoreAnswers.ts";

@@ -1,10 +1,10 @@
 /** An agent's evaluation as commands make and show it: with progress, and beside the authors' number. */
 import { metarlExperiments } from "../../experiments/index.ts";
-import { type GraphRules, graphRules } from "../data/graphs.ts";
+import { type GraphRules, graphRules } from "../environment/index.ts";
 import { UsageError } from "../errors.ts";
 import type { AgentEvaluation, AgentSplit } from "../experiment/metarlEvaluate.ts";
 import { type MetarlExperiment, rulesOf } from "../experiment/metarlSettings.ts";
-import type { LoadedModel } from "../store/model-folder.ts";
+import type { LoadedModel } from "../store/modelFolder.ts";
 import type { Output } from "./output.ts";
 import { table, thousands } from "./table.ts";
 

@@ -3,7 +3,7 @@ import { experiments } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
 import type { Experiment } from "../experiment/settings.ts";
 import type { Evaluation, StartState } from "../inference/evaluate.ts";
-import type { LoadedModel } from "../store/model-folder.ts";
+import type { LoadedModel } from "../store/modelFolder.ts";
 import type { Output, Surroundings } from "./output.ts";
 import { percent, table, thousands } from "./table.ts";
 

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { UsageError } from "../errors.ts";
-import { programFolder } from "../store/program-folder.ts";
+import { programFolder } from "../store/programFolder.ts";
 
 /** The model that `fwm ask` asks, and the agent that `fwm rollout` watches, unless told. */
 export const shipped = { answers: "models/catbabi-qa", agent: "models/metarl" } as const;

@@ -7,11 +7,11 @@ import type { Axis, Change, MemberState, SweepMember, SweepWatch } from "../expe
 import type { Comparison, Spread, SweepResult } from "../report/sweep.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
-import { fileAway, fileJson } from "./fileAway.ts";
 import type { Output } from "./output.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
 import { percent, table, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
+import { writeJson, writeResult } from "./writeResult.ts";
 
 /** The `sweep` command. */
 export const sweepCommand = command({
@@ -100,7 +100,7 @@ export const sweepCommand = command({
       watch,
     }).finally(() => watch.stop());
     const { collectSweep, comparisons, sweepFigure } = await import("../report/sweep.ts");
-    const { gitCommit } = await import("../store/run-record.ts");
+    const { gitCommit } = await import("../store/runRecord.ts");
     const kind = base.task.name;
     const result = await collectSweep(
       members.map((member, i) => ({ ...member, state: end.states[i]! })),
@@ -119,11 +119,11 @@ export const sweepCommand = command({
     if (end.reason === "interrupted") closing.push(`stopped; go on with: ${shellLine(about.command)}`);
     else {
       const path = join(options.results, `${name}.json`);
-      await fileJson(path, result);
+      await writeJson(path, result);
       closing.push(`result ${path}`);
       if (options.figure) {
         const { drawFigure } = await import("../report/figure.ts");
-        await fileAway(options.figure, await drawFigure(sweepFigure(result)));
+        await writeResult(options.figure, await drawFigure(sweepFigure(result)));
         closing.push(`figure ${options.figure}`);
       }
     }
@@ -235,7 +235,7 @@ function showResult({ members, seeds, steps, hours }: SweepResult, compared: Com
     return given.toFixed(measure === "loss" ? 4 : 2);
   };
   const spread = (measure: string, of: Spread | undefined): string =>
-    of ? `${show(measure, of.mean)} ± ${show(measure, of.deviation)}` : "-";
+    of ? `${show(measure, of.mean)} ± ${show(measure, of.std)}` : "-";
   const all = table([
     [
       ...["member", "state", "steps", ...measures.flatMap((measure) => [`best ${measure}`, "at step"])],

@@ -6,7 +6,7 @@ import { kindOfRun, schemaFor } from "../experiment/kinds.ts";
 import type { MetarlSettings } from "../experiment/metarlSettings.ts";
 import type { RunPlanFor } from "../experiment/openRun.ts";
 import { type Settings, settingsSchema } from "../experiment/settings.ts";
-import { readRun } from "../store/run-record.ts";
+import { readRun } from "../store/runRecord.ts";
 import { command } from "./command.ts";
 import {
   assignments,

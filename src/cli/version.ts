@@ -1,7 +1,7 @@
 /** The package's version, read from its package.json. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { programFolder } from "../store/program-folder.ts";
+import { programFolder } from "../store/programFolder.ts";
 
 /** The version in package.json. */
 export function packageVersion(): string {

@@ -38,7 +38,7 @@ function takeKnown(outputs: readonly Tensor[]): Tensor[] {
     return remakeScan(node, inputs, { ...attrs, body }, [...node.outputs.keys()]);
   });
   for (;;) {
-    const node = topological(now).find(({ op }) => op.name === "known");
+    const node = topological(now).find(({ op }) => op.name === "withValue");
     if (!node) return now;
     const [x, value] = node.inputs as [Tensor, Tensor];
     now = rewrite(now, new Map([x, node.outputs[0]!].map((known) => [known, value])));

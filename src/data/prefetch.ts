@@ -107,11 +107,11 @@ export class PrefetchedBatches {
 function startWorker(order: PrefetchOrder): Worker {
   // Run from its sources, the program needs the loader that reads TypeScript in the new thread too.
   if (import.meta.url.endsWith(".ts")) {
-    const entry = new URL("./prefetch-worker.ts", import.meta.url).href;
+    const entry = new URL("./prefetchWorker.ts", import.meta.url).href;
     const start = `import("tsx/esm/api").then(({ register }) => { register(); return import(${JSON.stringify(entry)}); })`;
     return new Worker(start, { eval: true, workerData: order });
   }
-  return new Worker(new URL("./prefetch-worker.js", import.meta.url), { workerData: order });
+  return new Worker(new URL("./prefetchWorker.js", import.meta.url), { workerData: order });
 }
 
 /** The worker's error in this thread: a user's mistake stays one. */

@@ -2,10 +2,11 @@
  * Where a stream's stories come from: prepared files, the generator, or both. A source answers "which story
  * stands at this position of this epoch" from its arguments alone, so that a stream can be picked up anywhere.
  */
+
+import { type Story, storyTokens } from "../babi/format.ts";
+import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { integer, keyOf } from "../graph/random.ts";
-import { type Story, storyTokens } from "./babi/format.ts";
-import { tasks as allTasks, generateStory, streamStory } from "./babi/generator/generate.ts";
+import { integer, keyOf } from "../random.ts";
 import { keyedOrder } from "./shuffle.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 

@@ -10,7 +10,7 @@ import { parseModelConfig } from "../inference/model.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
-import { loadModelFolder } from "../store/model-folder.ts";
+import { loadModelFolder } from "../store/modelFolder.ts";
 import type { Run } from "../store/run.ts";
 import type { TensorData, Tensors } from "../store/safetensors.ts";
 import { freshProgress, type LoopEnd, type LoopProgress, type LoopWatch, train } from "../train/loop.ts";

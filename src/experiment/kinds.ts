@@ -1,6 +1,6 @@
 /** The two kinds of experiments, catbAbI and meta-reinforcement learning, told apart by the name of their task. */
 import type { z } from "zod";
-import { readRun } from "../store/run-record.ts";
+import { readRun } from "../store/runRecord.ts";
 import { type MetarlExperiment, type MetarlSettings, metarlSchema } from "./metarlSettings.ts";
 import { type Experiment, type Settings, settingsSchema } from "./settings.ts";
 

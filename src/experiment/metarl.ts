@@ -8,7 +8,7 @@ import {
   observationSize,
   purpose,
   sampleGraphSets,
-} from "../data/graphs.ts";
+} from "../environment/index.ts";
 import { DataError } from "../errors.ts";
 import { type Agent, fwmAgent, lstmAgent } from "../model/agents.ts";
 import { fwmVariants } from "../model/fwm.ts";
@@ -154,7 +154,7 @@ export function makeWorld(
     reset: (episode) => environment.reset(episode),
     observe: (into, offset) => environment.observe(into, offset),
     step: (chosen) => environment.step(chosen),
-    meanTotal: () => environment.meanTotal(),
+    meanTotal: () => environment.meanReturn(),
     draw: (into, episode, step) => fillUniform(into, seed, use, episode, step),
   };
 }

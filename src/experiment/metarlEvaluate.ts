@@ -1,15 +1,15 @@
 /** How good a trained agent is: its mean total reward with fixed weights, between random play and the graph known. */
 import {
-  explorerPlayer,
+  type Baseline,
+  explorerBaseline,
   type GraphRules,
   observationSize,
-  type Player,
-  playEpisode,
-  randomPlayer,
+  randomBaseline,
+  runBaseline,
   sampleGraphSets,
-  shortestPathPlayer,
-} from "../data/graphs.ts";
-import type { LoadedModel } from "../store/model-folder.ts";
+  shortestPathBaseline,
+} from "../environment/index.ts";
+import type { LoadedModel } from "../store/modelFolder.ts";
 import { type Actor, sampleActions } from "../train/actor.ts";
 import { type AgentConfig, type GraphWorld, makeWorld } from "./metarl.ts";
 import { loadAgent } from "./metarlSaved.ts";
@@ -115,12 +115,12 @@ export async function frameReward(
 ): Promise<Pick<AgentEvaluation, "random" | "explorer" | "shortestPath">> {
   const { split = "test", episodes = 10, seed = 1 } = play;
   const world = worldOf(about, play);
-  const by = (player: Player) =>
-    measure(world, episodes, (episode) => void playEpisode(world.environment, episode, player));
+  const by = (player: Baseline) =>
+    measure(world, episodes, (episode) => void runBaseline(world.environment, episode, player));
   return {
-    random: await by(randomPlayer(seed, split)),
-    explorer: await by(explorerPlayer()),
-    shortestPath: await by(shortestPathPlayer(world.environment.graphs)),
+    random: await by(randomBaseline(seed, split)),
+    explorer: await by(explorerBaseline()),
+    shortestPath: await by(shortestPathBaseline(world.environment.graphs)),
   };
 }
 
@@ -157,7 +157,7 @@ async function measure(
   const totals: Float64Array[] = [];
   for (let i = 0; i < episodes; i++) {
     await play(firstEpisode + i, i);
-    totals.push(environment.total.slice());
+    totals.push(environment.returns.slice());
   }
   return meanReward(totals);
 }

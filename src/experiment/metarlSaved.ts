@@ -1,9 +1,9 @@
 /** A trained agent as it was saved: read from its folder, checked, and made ready to act. */
-import { observationSize } from "../data/graphs.ts";
+import { observationSize } from "../environment/index.ts";
 import { stateAttrs } from "../graph/index.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import { State } from "../runtime/state.ts";
-import { type LoadedModel, loadModelFolder } from "../store/model-folder.ts";
+import { type LoadedModel, loadModelFolder } from "../store/modelFolder.ts";
 import { expectTensors } from "../store/safetensors.ts";
 import { Actor } from "../train/actor.ts";
 import { type AgentConfig, buildAgent, parseAgentConfig } from "./metarl.ts";

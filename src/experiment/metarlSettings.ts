@@ -1,6 +1,6 @@
 /** Settings of a meta-reinforcement-learning experiment: rules of the graphs, an agent, and how it learns. */
 import { z } from "zod";
-import { type GraphRules, graphRules } from "../data/graphs.ts";
+import { type GraphRules, graphRules } from "../environment/index.ts";
 import { fwmVariants } from "../model/fwm.ts";
 
 const size = z.int().min(1).max(65_536);

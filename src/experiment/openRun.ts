@@ -6,7 +6,7 @@ import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { Device } from "../runtime/runtime.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import { createRun, type Run, resumeRun } from "../store/run.ts";
-import { describeEnvironment, gitCommit, type RunRecord, readRun } from "../store/run-record.ts";
+import { describeEnvironment, gitCommit, type RunRecord, readRun } from "../store/runRecord.ts";
 import type { TensorData } from "../store/safetensors.ts";
 
 /** What opening a run needs to know of the command. */

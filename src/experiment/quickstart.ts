@@ -1,8 +1,8 @@
 /** The quickstart: a small memory and an LSTM of the same width learn the same new stories, minutes apart. */
 import { existsSync } from "node:fs";
-import type { Story } from "../data/babi/format.ts";
-import { storyTokens } from "../data/babi/format.ts";
-import { generateStory } from "../data/babi/generator/generate.ts";
+import type { Story } from "../babi/format.ts";
+import { storyTokens } from "../babi/format.ts";
+import { generateStory } from "../babi/generator/generate.ts";
 import { evaluateModel } from "../inference/evaluate.ts";
 import { loadModel } from "../inference/load.ts";
 import type { Reply } from "../inference/stream.ts";

@@ -1,15 +1,15 @@
 /** A trained agent on graphs it has never seen, step by step: what `fwm rollout` shows. */
 
-import { sampleGraphs } from "../data/graphs/sampler.ts";
 import {
   actions as actionCount,
-  explorerPlayer,
+  explorerBaseline,
   observationSize,
-  playEpisode,
+  runBaseline,
   sampleGraphSets,
-  shortestPathPlayer,
+  shortestPathBaseline,
   states,
-} from "../data/graphs.ts";
+} from "../environment/index.ts";
+import { sampleGraphs } from "../environment/sampler.ts";
 import { type Actor, sampleActions } from "../train/actor.ts";
 import { type GraphWorld, makeWorld } from "./metarl.ts";
 import { loadAgent } from "./metarlSaved.ts";
@@ -76,8 +76,8 @@ export async function rollOut(
 async function playOne(actor: Actor, world: GraphWorld, episode: number): Promise<Rollout> {
   const { environment } = world;
   const { next } = environment.graphs;
-  const explorer = playEpisode(environment, episode, explorerPlayer());
-  const shortestPath = playEpisode(environment, episode, shortestPathPlayer(environment.graphs));
+  const explorer = runBaseline(environment, episode, explorerBaseline());
+  const shortestPath = runBaseline(environment, episode, shortestPathBaseline(environment.graphs));
   const edge = (from: number, action: number): number | null => {
     const to = next[from * actionCount + action]!;
     return to < 0 ? null : to;
@@ -106,7 +106,7 @@ async function playOne(actor: Actor, world: GraphWorld, episode: number): Promis
       action,
       to,
       reward,
-      total: environment.total[0]!,
+      total: environment.returns[0]!,
       placed,
       policy: [...policy],
     });
@@ -114,5 +114,5 @@ async function playOne(actor: Actor, world: GraphWorld, episode: number): Promis
   const graph = Array.from({ length: states }, (_, from) =>
     Array.from({ length: actionCount }, (_, action) => edge(from, action)),
   );
-  return { graph, steps, total: environment.total[0]!, explorer, shortestPath };
+  return { graph, steps, total: environment.returns[0]!, explorer, shortestPath };
 }

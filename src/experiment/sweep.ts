@@ -15,7 +15,7 @@ import { parseTasks } from "../data/catbabi.ts";
 import { UsageError } from "../errors.ts";
 import { errorCode, isTemporary } from "../store/atomic.ts";
 import { lockFile } from "../store/lock.ts";
-import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/run-record.ts";
+import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/runRecord.ts";
 import { trainCatbabi } from "./catbabi.ts";
 import { type AnySettings, schemaFor } from "./kinds.ts";
 import { buildAgent, trainMetarl } from "./metarl.ts";

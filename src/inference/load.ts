@@ -2,7 +2,7 @@
 import { DataError } from "../errors.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { loadModelFolder } from "../store/model-folder.ts";
+import { loadModelFolder } from "../store/modelFolder.ts";
 import { type FwmModel, modelFromBytes, parseModelConfig } from "./model.ts";
 
 /** Choices for loading. */

@@ -76,9 +76,9 @@ export interface ActInput {
   /** [T] */
   readonly here: Tensor;
   /** In the order of `carried`. */
-  readonly carried: readonly Tensor[];
+  readonly state: readonly Tensor[];
   /** In the order of `recorded`, [B, T, ·] each. */
-  readonly recorded: readonly Tensor[];
+  readonly history: readonly Tensor[];
 }
 
 /** An agent: weights, one step for acting, a whole episode for learning. Both give the same policy. */
@@ -86,13 +86,13 @@ export interface Agent {
   /** The weights, in the order in which they are saved. */
   readonly parameters: readonly Tensor[];
   /** State that every step replaces; zeros before the first. */
-  readonly carried: readonly AgentPart[];
+  readonly state: readonly AgentPart[];
   /** Records to which step t adds row t, [B, T, ·]. */
-  readonly recorded: readonly AgentPart[];
+  readonly history: readonly AgentPart[];
   /** Values of every step that learning takes over from acting instead of computing them again, [T, B, ·]. */
-  readonly stored: readonly AgentPart[];
+  readonly savedActivations: readonly AgentPart[];
   /** One step: the next `carried`, the row [B, ·] of every record, and what is stored of this step. */
-  act(input: ActInput): AgentOutput & { carried: Tensor[]; rows: Tensor[]; stored: Tensor[] };
+  act(input: ActInput): AgentOutput & { state: Tensor[]; rows: Tensor[]; savedActivations: Tensor[] };
   /** An episode from its observations, [T, B, O]; with what acting stored, that is not computed again. */
   episode(x: Tensor, stored?: readonly Tensor[]): AgentOutput;
 }
@@ -133,16 +133,21 @@ function runLstm(layer: LstmWeights, x: Tensor, gates?: LstmGates): Tensor {
  * steps are the same in acting and in learning, so acting stores the gates they give.
  */
 export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes & { hidden: number }): Agent {
-  const layer = lstmWeights("lstm", { in: O, hidden: H }, "B");
+  const layer = lstmWeights("lstm", { in: O, hidden: H }, "pytorch");
   const outputs = heads(H, A);
   return {
     parameters: weightsOf(layer, [outputs.policy, outputs.value]),
-    carried: cellParts(H),
-    recorded: [],
-    stored: ["i", "f", "g", "o"].map((name) => ({ name, shape: (B, T) => [T, B, H] })),
-    act({ x, carried: [h, c] }) {
+    state: cellParts(H),
+    history: [],
+    savedActivations: ["i", "f", "g", "o"].map((name) => ({ name, shape: (B, T) => [T, B, H] })),
+    act({ x, state: [h, c] }) {
       const next = lstmStep(layer, x, { h: h!, c: c! });
-      return { ...decide(outputs, next.h), carried: [next.h, next.c], rows: [], stored: [...next.gates] };
+      return {
+        ...decide(outputs, next.h),
+        state: [next.h, next.c],
+        rows: [],
+        savedActivations: [...next.gates],
+      };
     },
     episode: (x, gates) => decide(outputs, runLstm(layer, x, gates as LstmGates | undefined)),
   };
@@ -156,18 +161,14 @@ export function fwmAgent(config: AgentSizes & FwmSizes & { readonly variant?: Fw
   const outputs = heads(H, A);
   return {
     parameters: weightsOf(layer, [memory.write, memory.read, memory.out, outputs.policy, outputs.value]),
-    carried: [
-      ...cellParts(H),
-      { name: "w", shape: (B, T) => [B, 1, T] },
-      { name: "m", shape: (B) => [B, 1] },
-    ],
-    recorded: ["K1", "K2", "U"].map((name) => ({ name, shape: (B, T) => [B, T, D] })),
-    stored: [],
-    act({ x, here, carried: [h, c, w, m], recorded: [K1, K2, U] }) {
+    state: [...cellParts(H), { name: "w", shape: (B, T) => [B, 1, T] }, { name: "m", shape: (B) => [B, 1] }],
+    history: ["K1", "K2", "U"].map((name) => ({ name, shape: (B, T) => [B, T, D] })),
+    savedActivations: [],
+    act({ x, here, state: [h, c, w, m], history: [K1, K2, U] }) {
       const next = lstmStep(layer, x, { h: h!, c: c! });
       const past = { K1: K1!, K2: K2!, U: U!, w: w!, m: m! };
       const { y, after, rows } = actWithMemory(memory, next.h, past, here);
-      return { ...decide(outputs, y), carried: [next.h, next.c, after.w, after.m], rows, stored: [] };
+      return { ...decide(outputs, y), state: [next.h, next.c, after.w, after.m], rows, savedActivations: [] };
     },
     episode: (x) => decide(outputs, fwmEpisode(memory, runLstm(layer, x))),
   };

@@ -64,7 +64,7 @@ export interface FwmVariant {
 
 /** The paper's text; of the LSTM it says no more than that it is one. */
 export const paper: FwmVariant = {
-  cell: "B",
+  cell: "pytorch",
   betaOffset: 0,
   biases: false,
   writeScale: "one",
@@ -77,7 +77,7 @@ export const paper: FwmVariant = {
 /** The authors' catbAbI program. */
 export const releasedCatbabi: FwmVariant = {
   ...paper,
-  cell: "A",
+  cell: "forgetBias1",
   betaOffset: 1,
   biases: true,
   writeScale: "1/d",

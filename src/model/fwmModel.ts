@@ -35,13 +35,13 @@ export interface FwmModelConfig extends TokenSizes, FwmSizes {
 /** The system. */
 export function fwmModel(config: FwmModelConfig): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: H, variant = releasedCatbabi } = config;
-  const table = state("embedding", [V, E], { kind: "normal", mean: 0, deviation: 1 });
+  const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   const controller: LstmWeights = lstmWeights("lstm", { in: E, hidden: H }, variant.cell);
   const memory: FwmWeights = fwmWeights("fwm", config, variant);
   const output: LinearWeights = linearWeights(
     "output",
     { in: H, out: V },
-    { bias: false, weight: { kind: "normal", mean: 0, deviation: Math.sqrt(2 / (H + V)) } },
+    { bias: false, weight: { kind: "normal", mean: 0, std: Math.sqrt(2 / (H + V)) } },
   );
   const maps = [memory.write, memory.read, memory.out, output];
   return {
@@ -57,12 +57,12 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "c", shape: (B) => [B, H] },
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
-    window({ tokens, state: [h, c, F], mask, queries }) {
+    window({ tokens, state: [h, c, F], mask, positions }) {
       const embedded = scoped("embedding", () => gatherRows(table, tokens));
       const run = lstm(controller, embedded, { h: h!, c: c! }, mask ? { mask } : {});
       const read = fwmWindow(memory, run.h, F!, {
         ...(mask ? { mask } : {}),
-        ...(queries ? { queries } : {}),
+        ...(positions ? { positions } : {}),
         ...(config.chunk ? { chunk: config.chunk } : {}),
       });
       return {

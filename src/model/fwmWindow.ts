@@ -63,7 +63,7 @@ export interface FwmWindowOptions {
   /** [T, B] f32; where it is 0 nothing is written and the memory stays as it is. */
   readonly mask?: Tensor;
   /** Read only at these positions: i32 [B, Q], each t · B + b for a token t of row b. */
-  readonly queries?: Tensor;
+  readonly positions?: Tensor;
   readonly chunk?: number;
 }
 
@@ -83,13 +83,13 @@ interface Readable {
 
 /**
  * A window: h [T, B, H] and the memory before it give the layer's output, [T, B, H] or [B, Q, H] at the
- * queries, and the memory after it.
+ * positions, and the memory after it.
  */
 export function fwmWindow(
   w: FwmWeights,
   h: Tensor,
   F: Tensor | undefined,
-  { mask, queries, chunk = defaultChunk }: FwmWindowOptions = {},
+  { mask, positions, chunk = defaultChunk }: FwmWindowOptions = {},
 ): { y: Tensor; F: Tensor } {
   const writes = scoped("fwm/write", () => {
     const vectors = writeVectors(w, h);
@@ -97,10 +97,10 @@ export function fwmWindow(
     return writeWindow(w.variant.keys, { ...vectors, beta }, F, mask, chunk);
   });
   return scoped("fwm/read", () => {
-    if (queries) {
+    if (positions) {
       const [T, B, H] = h.shape as [number, number, number];
-      const hq = gatherRows(reshape(h, [T * B, H]), queries);
-      const n = readAll(w, hq, readableAt(writes, F, queries));
+      const hq = gatherRows(reshape(h, [T * B, H]), positions);
+      const n = readAll(w, hq, readableAt(writes, F, positions));
       return { y: fwmOutput(w, hq, n), F: writes.at(-1)!.after };
     }
     const hb = transpose(h, [1, 0, 2]);
@@ -238,8 +238,8 @@ function readAll(w: FwmWeights, h: Tensor, memory: Readable): Tensor {
 }
 
 /** The memory as the queried positions see it: the window's start and all its writes, whatever the chunk. */
-function readableAt(writes: readonly ChunkWrites[], F: Tensor | undefined, queries: Tensor): Readable {
-  const B = queries.shape[0]!;
+function readableAt(writes: readonly ChunkWrites[], F: Tensor | undefined, positions: Tensor): Readable {
+  const B = positions.shape[0]!;
   const T = writes.reduce((total, { U }) => total + U.shape[1]!, 0);
   const rows: Tensor[] = [];
   let shareBefore: Tensor | undefined; // [B, 1, 1]: of F
@@ -254,7 +254,7 @@ function readableAt(writes: readonly ChunkWrites[], F: Tensor | undefined, queri
   }
   // Row t · B + b of [T · B, T + 1]
   const all = reshape(transpose(concat(rows, 1), [1, 0, 2]), [T * B, T + 1]);
-  const [w, a] = split(gatherRows(all, queries), [T, 1]) as [Tensor, Tensor];
+  const [w, a] = split(gatherRows(all, positions), [T, 1]) as [Tensor, Tensor];
   const joined = (pick: (write: ChunkWrites) => Tensor): Tensor => concat(writes.map(pick), 1);
   return { F, w, a, k1: joined(({ k1 }) => k1), k2: joined(({ k2 }) => k2), U: joined(({ U }) => U) };
 }

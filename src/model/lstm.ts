@@ -8,7 +8,7 @@
  *
  *   T time, B batch, E input, H hidden
  *
- * Two cells occur in the authors' code. "A" has one bias and a constant 1 inside the forget gate; "B" is
+ * Two cells occur in the authors' code. "forgetBias1" has one bias and a constant 1 inside the forget gate; "pytorch" is
  * PyTorch's, with two biases that are drawn at random.
  */
 import {
@@ -16,7 +16,6 @@ import {
   cast,
   constant,
   type Initial,
-  known,
   matmul,
   mul,
   reshape,
@@ -28,11 +27,12 @@ import {
   type Tensor,
   tanh,
   where,
+  withValue,
 } from "../graph/index.ts";
 import { symmetric } from "./linear.ts";
 
 /** Which of the two cells. */
-export type LstmCell = "A" | "B";
+export type LstmCell = "forgetBias1" | "pytorch";
 
 /** Weights of one layer. Wx is [E, 4H], Wh is [H, 4H]; the columns are the gates i, f, g, o. */
 export interface LstmWeights {
@@ -61,15 +61,16 @@ export function lstmWeights(
     cell,
     Wx: state(`${name}.Wx`, [sizes.in, 4 * H], uniform),
     Wh: state(`${name}.Wh`, [H, 4 * H], uniform),
-    biases: cell === "A" ? [bias("b", { kind: "zeros" })] : [bias("bx", uniform), bias("bh", uniform)],
+    biases:
+      cell === "forgetBias1" ? [bias("b", { kind: "zeros" })] : [bias("bx", uniform), bias("bh", uniform)],
   };
 }
 
-/** What the input adds to the gates, biases and cell A's constant included: [..., E] → [..., 4H]. */
+/** What the input adds to the gates, biases and the forget gate's constant included: [..., E] → [..., 4H]. */
 function inputGates(w: LstmWeights, x: Tensor): Tensor {
   const H = w.Wh.shape[0]!;
   let bias = w.biases.reduce((sum, b) => add(sum, b));
-  if (w.cell === "A") bias = add(bias, forgetOne(H));
+  if (w.cell === "forgetBias1") bias = add(bias, forgetOne(H));
   return add(matmul(x, w.Wx), bias);
 }
 
@@ -129,7 +130,7 @@ export function lstm(
       ([h, c], [zx, ...rest]) => {
         const computed = gatesOf(add(zx!, matmul(h!, Wh)));
         const m = rest[before?.length ?? 0];
-        const gates = before ? computed.map((gate, k) => known(gate, rest[k]!)) : computed;
+        const gates = before ? computed.map((gate, k) => withValue(gate, rest[k]!)) : computed;
         const next = cellStep(gates as LstmGates, c!);
         const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
         return { carry: [kept.h, kept.c], ys: [kept.h] };

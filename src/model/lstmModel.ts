@@ -11,12 +11,12 @@ export interface LstmModelConfig extends TokenSizes {
 
 /** The system. */
 export function lstmModel({ vocabulary: V, embedding: E, hidden: H }: LstmModelConfig): SequenceModel {
-  const table = state("embedding", [V, E], { kind: "normal", mean: 0, deviation: 1 });
-  const layer = lstmWeights("lstm", { in: E, hidden: H }, "A");
+  const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
+  const layer = lstmWeights("lstm", { in: E, hidden: H }, "forgetBias1");
   const output = linearWeights(
     "output",
     { in: H, out: V },
-    { bias: false, weight: { kind: "normal", mean: 0, deviation: Math.sqrt(2 / (H + V)) } },
+    { bias: false, weight: { kind: "normal", mean: 0, std: Math.sqrt(2 / (H + V)) } },
   );
   return {
     parameters: [table, layer.Wx, layer.Wh, ...layer.biases, output.W],
@@ -24,10 +24,10 @@ export function lstmModel({ vocabulary: V, embedding: E, hidden: H }: LstmModelC
       { name: "h", shape: (B) => [B, H] },
       { name: "c", shape: (B) => [B, H] },
     ],
-    window({ tokens, state: [h, c], mask, queries }) {
+    window({ tokens, state: [h, c], mask, positions }) {
       const run = lstm(layer, gatherRows(table, tokens), { h: h!, c: c! }, mask ? { mask } : {});
       const [T, B] = tokens.shape as [number, number];
-      const seen = queries ? gatherRows(reshape(run.h, [T * B, H]), queries) : run.h;
+      const seen = positions ? gatherRows(reshape(run.h, [T * B, H]), positions) : run.h;
       return { logits: linear(output, seen), state: [run.state.h, run.state.c] };
     },
     step(tokens, [h, c]) {

@@ -24,7 +24,7 @@ export interface WindowInput {
   /** f32 [T, B]: 0 at padding, where the state passes through. Absent when the window has none. */
   readonly mask?: Tensor;
   /** i32 [B, Q]: positions t · B + b to answer at. Absent: everywhere. */
-  readonly queries?: Tensor;
+  readonly positions?: Tensor;
 }
 
 /** A system: weights, recurrent state, a window at once for training, a step for streaming. */
@@ -32,7 +32,7 @@ export interface SequenceModel {
   /** The slow weights, in the order in which they are saved. */
   readonly parameters: readonly Tensor[];
   readonly recurrent: readonly RecurrentPart[];
-  /** Logits [T, B, V], or [B, Q, V] at the queries, and the state after the window. */
+  /** Logits [T, B, V], or [B, Q, V] at the positions, and the state after the window. */
   window(input: WindowInput): { logits: Tensor; state: Tensor[] };
   /** One token per row, i32 [B]: logits [B, V], the state after it, and named insights for traces. */
   step(

@@ -1,5 +1,5 @@
 /** How a run's settings differ from its experiment's. */
-import { flat } from "../store/flat.ts";
+import { flatten } from "../store/flatten.ts";
 
 /** A setting that is not as the experiment has it; null where one of the two lacks it. */
 export interface ChangedSetting {
@@ -9,7 +9,7 @@ export interface ChangedSetting {
 
 /** The settings of a run that are not as the experiment has them, by name; the seed has a place of its own. */
 export function changedSettings(experiment: unknown, run: unknown): Record<string, ChangedSetting> {
-  const [before, after] = [flat(experiment), flat(run)];
+  const [before, after] = [flatten(experiment), flatten(run)];
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   return Object.fromEntries(
     names

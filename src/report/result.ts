@@ -1,7 +1,7 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
 import { basename, isAbsolute, join } from "node:path";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
-import { effectiveState, type RunRecord, readRun } from "../store/run-record.ts";
+import { effectiveState, type RunRecord, readRun } from "../store/runRecord.ts";
 import { type ChangedSetting, changedSettings } from "./changed.ts";
 import { median } from "./median.ts";
 

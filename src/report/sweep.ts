@@ -1,7 +1,7 @@
 /** The result of a sweep: what each member reached at the same budget, read from the run folders. */
 import { join } from "node:path";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
-import { type RunRecord, readRun } from "../store/run-record.ts";
+import { type RunRecord, readRun } from "../store/runRecord.ts";
 import type { FigureSpec } from "./figure.ts";
 import { type CurvePoint, curvesOf, hoursOf, portableCommand, withoutPlaces } from "./result.ts";
 
@@ -100,7 +100,7 @@ export interface SeedsResult {
 /** A mean, and the standard deviation of a sample. */
 export interface Spread {
   readonly mean: number;
-  readonly deviation: number;
+  readonly std: number;
 }
 
 /** The document of a sweep. */
@@ -273,7 +273,7 @@ function overSeeds(members: readonly MemberResult[]): SeedsResult[] {
 function spreadOf(values: readonly number[]): Spread {
   const mean = values.reduce((total, value) => total + value, 0) / values.length;
   const squares = values.reduce((total, value) => total + (value - mean) ** 2, 0);
-  return { mean, deviation: Math.sqrt(squares / (values.length - 1)) };
+  return { mean, std: Math.sqrt(squares / (values.length - 1)) };
 }
 
 /** The figure of a sweep: one line per member. */

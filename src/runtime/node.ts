@@ -19,7 +19,7 @@ export const nodeRuntime: Runtime = ortRuntime({
   name: "onnxruntime-node",
   ort,
   writesIntoOutputs: true,
-  sessionOptions({ threads = defaultThreads, device = "cpu", profile, takesTurns = false }) {
+  sessionOptions({ threads = defaultThreads, device = "cpu", profile, stopSpinning = false }) {
     checkDevice(device);
     return {
       executionProviders: [device],
@@ -30,7 +30,7 @@ export const nodeRuntime: Runtime = ortRuntime({
       logSeverityLevel: 3,
       ...(profile ? { enableProfiling: true, profileFilePrefix: profile } : {}),
       // Values that have faded below 1e-38 make arithmetic up to a hundred times slower and mean nothing here.
-      extra: { session: { set_denormal_as_zero: "1", force_spinning_stop: takesTurns ? "1" : "0" } },
+      extra: { session: { set_denormal_as_zero: "1", force_spinning_stop: stopSpinning ? "1" : "0" } },
     };
   },
 });

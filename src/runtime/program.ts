@@ -3,8 +3,8 @@ import { lower } from "../compile/lower.ts";
 import { simplify } from "../compile/simplify.ts";
 import { nearest, ShapeError, UsageError } from "../errors.ts";
 import { type MaskAttrs, type SourceAttrs, stateAttrs } from "../graph/ops/source.ts";
-import { fillMask, keyOf } from "../graph/random.ts";
 import { sameShape, showType, type Tensor, topological } from "../graph/tensor.ts";
+import { fillMask, keyOf } from "../random.ts";
 import { allocate, type HostData, type HostTensor, type HostValue, toHost } from "./host.ts";
 import type { Runtime, Session, SessionOptions } from "./runtime.ts";
 import { State } from "./state.ts";
@@ -163,7 +163,7 @@ export class Program {
   }
 
   /** From the next run on, an output is written into this array, which may be a part of a larger one. */
-  place(output: string, data: HostData): void {
+  bindOutput(output: string, data: HostData): void {
     const type = this.plan.outputs.get(output);
     if (!type) {
       throw new UsageError(`place: the program has no output ${output}`, {

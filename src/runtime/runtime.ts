@@ -10,7 +10,7 @@ export interface SessionOptions {
   readonly threads?: number;
   readonly device?: Device;
   /** For programs that run in turn: threads that wait for work rest between runs, so the other has the cores. */
-  readonly takesTurns?: boolean;
+  readonly stopSpinning?: boolean;
   /** Writes a chrome-trace profile of every operator under this prefix (Node only). */
   readonly profile?: string;
 }

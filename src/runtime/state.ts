@@ -1,8 +1,8 @@
 /** State that stays between runs: parameters, optimizer moments, recurrent state; shared by programs. */
 import { DataError, nearest, ShapeError, UsageError } from "../errors.ts";
 import type { Initial, StateAttrs } from "../graph/ops/source.ts";
-import { keyOf, normal, uniform } from "../graph/random.ts";
 import { sameShape, showType, sizeOf } from "../graph/tensor.ts";
+import { keyOf, normal, uniform } from "../random.ts";
 import { allocate, type HostData, type HostTensor } from "./host.ts";
 
 /** Two buffers per name: a run reads one and writes the other, then they change places. Nothing is copied. */
@@ -176,6 +176,6 @@ function initialValue(
     case "uniform":
       return initial.low + (initial.high - initial.low) * uniform(key, i);
     case "normal":
-      return initial.mean + initial.deviation * normal(key, i);
+      return initial.mean + initial.std * normal(key, i);
   }
 }

@@ -30,7 +30,7 @@ import {
   saveCheckpoint,
 } from "./checkpoint.ts";
 import { EventWriter, isEventFile } from "./events.ts";
-import { flat } from "./flat.ts";
+import { flatten } from "./flatten.ts";
 import { formatJson } from "./json.ts";
 import { acquireLock, lockFile, type RunLock, thisProcess } from "./lock.ts";
 import { type MetricRecord, MetricsWriter, metricsFile, truncateMetrics } from "./metrics.ts";
@@ -42,7 +42,7 @@ import {
   type RunState,
   readRun,
   runFile,
-} from "./run-record.ts";
+} from "./runRecord.ts";
 
 /** How often, in milliseconds, `heartbeat` renews `run.json`. */
 const heartbeatInterval = 15_000;
@@ -243,7 +243,7 @@ export class Run {
     const { experiment, seed, settings } = this.#record;
     const events = new EventWriter(this.folder);
     try {
-      events.hyperParameters({ experiment, seed, ...flat(settings) });
+      events.hyperParameters({ experiment, seed, ...flatten(settings) });
     } finally {
       events.close();
     }

@@ -49,7 +49,7 @@ export class A2cTrainer implements Learner {
     readonly settings: A2cTrainerSettings,
     options: Omit<CompileOptions, "state">,
   ) {
-    this.options = { ...options, takesTurns: true };
+    this.options = { ...options, stopSpinning: true };
     const { agents: B, steps: T, observation: O } = settings;
     this.state = new State(settings.seed);
     this.actor = new Actor(agent, settings, this.state, actingOptions(agent, this.options));
@@ -59,7 +59,7 @@ export class A2cTrainer implements Learner {
     this.rewards = new Float32Array(T * B);
     this.values = new Float32Array(T * B);
     this.uniform = new Float32Array(B);
-    this.stored = agent.stored.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
+    this.stored = agent.savedActivations.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
   }
 
   /** Plays one episode, stores it, and gives the mean total reward of the agents. */
@@ -96,7 +96,7 @@ export class A2cTrainer implements Learner {
       returns,
       learningRate,
       entropyWeight: entropy,
-      ...Object.fromEntries(this.agent.stored.map(({ name }, i) => [name, this.stored[i]!])),
+      ...Object.fromEntries(this.agent.savedActivations.map(({ name }, i) => [name, this.stored[i]!])),
     };
     const sound = (values: Record<string, ArrayLike<number | bigint>>): boolean =>
       [values.loss![0], values.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
@@ -133,7 +133,7 @@ export class A2cTrainer implements Learner {
   private compile(): Promise<Program> {
     const { agents: B, steps: T, observation: O, optimizer, clip } = this.settings;
     const { parameters } = this.agent;
-    const stored = this.agent.stored.map(({ name, shape }) => input(name, shape(B, T)));
+    const stored = this.agent.savedActivations.map(({ name, shape }) => input(name, shape(B, T)));
     const output = this.agent.episode(input("x", [T, B, O]), stored);
     const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
     const parts = a2cLoss(output, actions, returns, this.settings, input("entropyWeight", []));

@@ -52,7 +52,7 @@ export class Actor {
   /** Begins an episode: everything the agents kept is zero again. */
   async begin(): Promise<void> {
     await this.compiled();
-    for (const { name } of [...this.agent.carried, ...this.agent.recorded]) {
+    for (const { name } of [...this.agent.state, ...this.agent.history]) {
       (this.state.get(actPrefix + name).data as Float32Array).fill(0);
     }
     this.step = 0;
@@ -65,12 +65,12 @@ export class Actor {
   async act(x: Float32Array, store: readonly Float32Array[] = []): Promise<Decision> {
     const program = await this.compiled();
     store.forEach((part, i) => {
-      program.place(this.agent.stored[i]!.name, part);
+      program.bindOutput(this.agent.savedActivations[i]!.name, part);
     });
     this.here.fill(0)[this.step] = 1;
     const feeds = program.plan.inputs.has("here") ? { x, here: this.here } : { x };
     const out = (await program.run(feeds)) as Record<string, Float32Array>;
-    for (const { name } of this.agent.recorded) this.record(name, out[name]!);
+    for (const { name } of this.agent.history) this.record(name, out[name]!);
     this.step++;
     return { policy: out.policy!, logits: out.logits!, value: out.value! };
   }
@@ -100,11 +100,13 @@ export class Actor {
   private compile(): Promise<Program> {
     const { agents: B, steps: T, observation: O } = this.sizes;
     const declare = ({ name, shape }: AgentPart): Tensor => state(actPrefix + name, shape(B, T));
-    const carried = this.agent.carried.map(declare);
-    const recorded = this.agent.recorded.map(declare);
-    const step = this.agent.act({ x: input("x", [B, O]), here: input("here", [T]), carried, recorded });
-    const rows = this.agent.recorded.map(({ name }, i) => [name, step.rows[i]!] as const);
-    const stored = this.agent.stored.map(({ name }, i) => [name, step.stored[i]!] as const);
+    const before = this.agent.state.map(declare);
+    const history = this.agent.history.map(declare);
+    const step = this.agent.act({ x: input("x", [B, O]), here: input("here", [T]), state: before, history });
+    const rows = this.agent.history.map(({ name }, i) => [name, step.rows[i]!] as const);
+    const saved = this.agent.savedActivations.map(
+      ({ name }, i) => [name, step.savedActivations[i]!] as const,
+    );
     return compile(
       {
         name: "act",
@@ -112,9 +114,9 @@ export class Actor {
           policy: policyOf(step.logits),
           logits: step.logits,
           value: step.value,
-          ...Object.fromEntries([...rows, ...stored]),
+          ...Object.fromEntries([...rows, ...saved]),
         },
-        updates: carried.map((before, i) => [before, step.carried[i]!] as const),
+        updates: before.map((tensor, i) => [tensor, step.state[i]!] as const),
       },
       { ...this.options, state: this.state },
     );

@@ -312,7 +312,7 @@ function buildWindow(
     tokens: input("tokens", [T, B], "i32"),
     state: before,
     ...(padded > 0 ? { mask: input("alive", [T, B]) } : {}),
-    ...(mode === "qa" ? { queries: input("queries", positions, "i32") } : {}),
+    ...(mode === "qa" ? { positions: input("queries", positions, "i32") } : {}),
   });
   const targets = input("targets", positions, "i32");
   return scoped("output", () => ({

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { loadCheckpoint, saveCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
-import { loadModelFolder, saveModelFolder } from "../../src/store/model-folder.ts";
+import { loadModelFolder, saveModelFolder } from "../../src/store/modelFolder.ts";
 import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
 import { trainSmall } from "../inference/trained.ts";
 import { run } from "./support.ts";

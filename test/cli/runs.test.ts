@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createRun } from "../../src/store/run.ts";
-import { describeEnvironment } from "../../src/store/run-record.ts";
+import { describeEnvironment } from "../../src/store/runRecord.ts";
 import { emptyFolder } from "../data/support/tiny.ts";
 import { run } from "./support.ts";
 

@@ -4,11 +4,11 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { keyOf, uniform } from "../../src/graph/random.ts";
+import { keyOf, uniform } from "../../src/random.ts";
 import { checkDevice } from "../../src/runtime/node.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
-import { readRun } from "../../src/store/run-record.ts";
+import { readRun } from "../../src/store/runRecord.ts";
 import { run } from "./support.ts";
 
 const root = join(import.meta.dirname, "../..");

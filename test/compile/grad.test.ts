@@ -11,7 +11,6 @@ import {
   constant,
   exp,
   input,
-  known,
   matmul,
   mul,
   scan,
@@ -22,6 +21,7 @@ import {
   sum,
   type Tensor,
   tanh,
+  withValue,
   zeros,
 } from "../../src/graph/index.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
@@ -85,7 +85,7 @@ describe("nothing dead is computed", () => {
   test("of what is known the gradient is made, the value is not", () => {
     const z = input("z", [2, 3]);
     expectGraph(
-      grad(sum(tanh(known(matmul(x, W), z))), [W]),
+      grad(sum(tanh(withValue(matmul(x, W), z))), [W]),
       `
         input x : f32[2, 3]
         input z : f32[2, 3]
@@ -98,7 +98,7 @@ describe("nothing dead is computed", () => {
         return %5
       `,
     );
-    expect(() => known(x, input("row", [3]))).toThrow("known: a tensor and its value need one type");
+    expect(() => withValue(x, input("row", [3]))).toThrow("withValue: a tensor and its value need one type");
   });
 
   test("inside a loop: a carry that leads to no wanted tensor has no gradient", () => {

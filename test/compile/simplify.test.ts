@@ -485,7 +485,7 @@ describe("loops", () => {
   });
 
   test("the gradient of an LSTM: dWh is one product after the loop and no sum is carried through it", () => {
-    const w = lstmWeights("l", { in: 3, hidden: 2 }, "B");
+    const w = lstmWeights("l", { in: 3, hidden: 2 }, "pytorch");
     const h = input("h", [7, 2]);
     const run = lstm(w, input("x", [5, 7, 3]), { h, c: h });
     const text = printGraph(simplify(grad(sum(run.h), [w.Wx, w.Wh, ...w.biases])));

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { metarlExperiments } from "../../experiments/index.ts";
-import { measurePlay, playEpisode, randomPlayer } from "../../src/data/graphs.ts";
+import { measureBaseline, randomBaseline, runBaseline } from "../../src/environment/index.ts";
 import { makeTrainer, makeWorlds, trainMetarl } from "../../src/experiment/metarl.ts";
 import { evaluateAgent, frameReward, meanReward } from "../../src/experiment/metarlEvaluate.ts";
 import { type MetarlSettings, metarlSchema } from "../../src/experiment/metarlSettings.ts";
 import { evaluateModel } from "../../src/inference/evaluate.ts";
-import { loadModelFolder, saveModelFolder } from "../../src/store/model-folder.ts";
+import { loadModelFolder, saveModelFolder } from "../../src/store/modelFolder.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-agent-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -61,7 +61,7 @@ describe("an agent", () => {
       for (const [name, { data }] of Object.entries(model)) trainer.state.set(name, data as Float32Array);
       for (let i = 0; i < 3; i++) {
         played += (await trainer.play(world, 2 ** 31 + i)) / 3;
-        random += playEpisode(world.environment, 2 ** 31 + i, randomPlayer(1, split)) / 3;
+        random += runBaseline(world.environment, 2 ** 31 + i, randomBaseline(1, split)) / 3;
       }
     } finally {
       await trainer.release();
@@ -107,15 +107,15 @@ describe("an agent", () => {
 test("the frame is that of the two players", async () => {
   const options = { graphs: 600, task: { ...whole.task } };
   const { random, shortestPath } = await frameReward(options, { episodes: 5 });
-  for (const [player, { mean, standardError, graphError }] of [
+  for (const [baseline, { mean, standardError, graphError }] of [
     ["random", random],
     ["shortest path", shortestPath],
   ] as const) {
-    const other = measurePlay({ player, timerOnSuccess: "kept", seeds: [1, 2, 3, 4], episodes: 5 });
+    const other = measureBaseline({ baseline, timerOnSuccess: "kept", seeds: [1, 2, 3, 4], episodes: 5 });
     const sure = Math.hypot(graphError!, other.standardError);
-    expect(Math.abs(mean - other.mean), player).toBeLessThan(4 * sure);
+    expect(Math.abs(mean - other.mean), baseline).toBeLessThan(4 * sure);
     // Independent episodes of 600 agents: their spread gives the same error.
-    expect(standardError! / (other.episodeDeviation / Math.sqrt(5)), player).toBeGreaterThan(0.5);
-    expect(standardError! / (other.episodeDeviation / Math.sqrt(5)), player).toBeLessThan(2);
+    expect(standardError! / (other.episodeStd / Math.sqrt(5)), baseline).toBeGreaterThan(0.5);
+    expect(standardError! / (other.episodeStd / Math.sqrt(5)), baseline).toBeLessThan(2);
   }
 });

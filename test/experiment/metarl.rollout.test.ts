@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { sampleGraphSets } from "../../src/data/graphs.ts";
+import { sampleGraphSets } from "../../src/environment/index.ts";
 import { type Rollout, rollOut } from "../../src/experiment/rollout.ts";
 import { FakeProcess, run } from "../cli/support.ts";
 

@@ -5,7 +5,12 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { benchMetarl } from "../../bench/metarl.ts";
 import { metarlExperiments } from "../../experiments/index.ts";
-import { graphRules, playEpisode, randomPlayer, shortestPathPlayer } from "../../src/data/graphs.ts";
+import {
+  graphRules,
+  randomBaseline,
+  runBaseline,
+  shortestPathBaseline,
+} from "../../src/environment/index.ts";
 import { buildAgent, makeTrainer, makeWorlds, trainMetarl } from "../../src/experiment/metarl.ts";
 import { type MetarlSettings, metarlSchema } from "../../src/experiment/metarlSettings.ts";
 import { input, sizeOf } from "../../src/graph/index.ts";
@@ -14,7 +19,7 @@ import { compile } from "../../src/runtime/program.ts";
 import { State } from "../../src/runtime/state.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
-import { readRun } from "../../src/store/run-record.ts";
+import { readRun } from "../../src/store/runRecord.ts";
 import type { A2cWatch } from "../../src/train/a2c.ts";
 import { Actor } from "../../src/train/actor.ts";
 import { expectClose, normals } from "../support/check.ts";
@@ -254,8 +259,9 @@ describe("learning", () => {
           const episodes = 20;
           for (let i = 1; i <= episodes; i++) {
             learned += (await trainer.play(worlds[split], 10_000 + i)) / episodes;
-            random += playEpisode(environment, 10_000 + i, randomPlayer(1, split)) / episodes;
-            known += playEpisode(environment, 10_000 + i, shortestPathPlayer(environment.graphs)) / episodes;
+            random += runBaseline(environment, 10_000 + i, randomBaseline(1, split)) / episodes;
+            known +=
+              runBaseline(environment, 10_000 + i, shortestPathBaseline(environment.graphs)) / episodes;
           }
           // A mean of 20 episodes of 150 agents has a deviation of 0.4.
           expect(learned, split).toBeGreaterThan(random + 2);

@@ -17,7 +17,7 @@ import {
 } from "../../src/experiment/sweep.ts";
 import { collectSweep, type SweepResult, sweepFigure } from "../../src/report/sweep.ts";
 import { thisProcess } from "../../src/store/lock.ts";
-import { readRun } from "../../src/store/run-record.ts";
+import { readRun } from "../../src/store/runRecord.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-sweep-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -317,6 +317,6 @@ test("agents are swept too: by the reward on test graphs", async () => {
   expect(over).toMatchObject({ name: "base", seeds: [1, 2] });
   expect(first).not.toBe(second);
   expect(over!.last.reward!.mean).toBeCloseTo((first! + second!) / 2, 10);
-  expect(over!.last.reward!.deviation).toBeCloseTo(Math.abs(first! - second!) / Math.SQRT2, 10);
+  expect(over!.last.reward!.std).toBeCloseTo(Math.abs(first! - second!) / Math.SQRT2, 10);
   expect(sweepFigure(result)).toMatchObject({ percent: false, x: "episode" });
 });

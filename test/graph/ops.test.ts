@@ -20,7 +20,7 @@ import {
 
 // Sources have no inputs to check at; the point of stopGradient and known is that their gradient is not the true
 // one; scan has tests of its own (scan.test.ts).
-const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "known", "scan"]);
+const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "withValue", "scan"]);
 
 function applied(
   op: Op,

@@ -40,7 +40,7 @@ import {
   zeros,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
-import { keyOf, uniform } from "../../src/graph/random.ts";
+import { keyOf, uniform } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { centralDifferences, expectClose, normals, runOrt, weightedSum } from "../support/check.ts";
 

@@ -84,8 +84,8 @@ describe.each([
 function actThrough(agent: Agent, weights: ReadonlyMap<Tensor, Value>, x: Value) {
   const [T, B, O] = x.shape as [number, number, number];
   const empty = (shape: readonly number[]): Value => ({ shape, data: new Float64Array(sizeOf(shape)) });
-  let carried = agent.carried.map(({ shape }) => empty(shape(B, T)));
-  const recorded = agent.recorded.map(({ shape }) => empty(shape(B, T)));
+  let carried = agent.state.map(({ shape }) => empty(shape(B, T)));
+  const recorded = agent.history.map(({ shape }) => empty(shape(B, T)));
   const logits: number[] = [];
   const values: number[] = [];
   for (let t = 0; t < T; t++) {
@@ -93,7 +93,7 @@ function actThrough(agent: Agent, weights: ReadonlyMap<Tensor, Value>, x: Value)
     const here = input("here", [T]);
     const before = carried.map(({ shape }, i) => input(`carried${i}`, shape));
     const records = recorded.map(({ shape }, i) => input(`recorded${i}`, shape));
-    const step = agent.act({ x: seen, here, carried: before, recorded: records });
+    const step = agent.act({ x: seen, here, state: before, history: records });
     const given = new Map<Tensor, Value>([
       ...weights,
       [seen, { shape: [B, O], data: x.data.slice(t * B * O, (t + 1) * B * O) }],
@@ -101,7 +101,7 @@ function actThrough(agent: Agent, weights: ReadonlyMap<Tensor, Value>, x: Value)
       ...before.map((tensor, i) => [tensor, carried[i]!] as const),
       ...records.map((tensor, i) => [tensor, recorded[i]!] as const),
     ]);
-    const out = interpret([step.logits, step.value, ...step.carried, ...step.rows], given);
+    const out = interpret([step.logits, step.value, ...step.state, ...step.rows], given);
     logits.push(...out[0]!.data);
     values.push(...out[1]!.data);
     carried = out.slice(2, 2 + carried.length);

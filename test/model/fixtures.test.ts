@@ -79,7 +79,7 @@ test("LSTM layer: PyTorch's outputs, state and gradients", async () => {
   const { inputs, weights, outputs, gradients } = fixture<Fixture>("torch-lstm");
   const [T, B, E] = inputs.x!.shape as [number, number, number];
   const H = 4;
-  const w = lstmWeights("l", { in: E, hidden: H }, "B");
+  const w = lstmWeights("l", { in: E, hidden: H }, "pytorch");
   const x = input("x", [T, B, E]);
   const h = input("h", [B, H]);
   const c = input("c", [B, H]);
@@ -150,7 +150,7 @@ for (const [title, file, variant] of layers) {
         const { inputs, weights, outputs, gradients } = fixture<Fixture>(file);
         const [T, B, E] = inputs.x!.shape as [number, number, number];
         const [H, D] = [6, 4];
-        const controller = lstmWeights("l", { in: E, hidden: H }, "B");
+        const controller = lstmWeights("l", { in: E, hidden: H }, "pytorch");
         const w = fwmWeights("m", { hidden: H, memory: D, reads: 3 }, variant);
         const x = input("x", [T, B, E]);
         const zero = input("zero", [B, H]);

@@ -255,7 +255,7 @@ test("the gradients of the two forms agree to nine digits over 200 tokens, and s
   }
 });
 
-describe("queries", () => {
+describe("positions", () => {
   const sizes = { T: 7, B: 5, H: 3, D: 3, R: 2 };
   // Rows ask at different places, some twice, one at its first and last token.
   const asked = [
@@ -275,9 +275,9 @@ describe("queries", () => {
         padded: true,
       });
       const { w, h, F, mask, values } = made;
-      const queries = input("queries", [5, 3], "i32");
+      const positions = input("positions", [5, 3], "i32");
       const ids = Float64Array.from(asked.flatMap((row, b) => row.map((t) => t * sizes.B + b)));
-      values.set(queries, { shape: [5, 3], data: ids });
+      values.set(positions, { shape: [5, 3], data: ids });
       const want = reference(made);
       const coef = input("coef", [5, 3, sizes.H]);
       values.set(coef, normals(coef.shape, 81));
@@ -285,11 +285,11 @@ describe("queries", () => {
         [...ids].flatMap((id) => Array.from(want.y.subarray(id * sizes.H, (id + 1) * sizes.H))),
       );
       const everywhere = plain(w, h, F, mask);
-      const atQueries = gatherRows(reshape(everywhere.y, [sizes.T * sizes.B, sizes.H]), queries);
+      const atQueries = gatherRows(reshape(everywhere.y, [sizes.T * sizes.B, sizes.H]), positions);
       const wrt = [...made.weights, h, F];
       const gradients = interpret(grad(sum(mul(atQueries, coef)), wrt), values);
       for (const chunk of [2, 3, 7, 40]) {
-        const layer = fwmWindow(w, h, F, { chunk, queries, mask: mask! });
+        const layer = fwmWindow(w, h, F, { chunk, positions, mask: mask! });
         const grads = grad(sum(mul(layer.y, coef)), wrt);
         const [y, after, ...got] = interpret([layer.y, layer.F, ...grads], values);
         expectClose(y!.data, picked, { ...exact, label: `chunk ${chunk}: y` });
@@ -335,10 +335,10 @@ describe("carried over windows", () => {
       });
       made.values.set(made.F, { shape: made.F.shape, data: new Float64Array(sizeOf(made.F.shape)) });
       const want = fwmReference(made.variant, made.sizes, arraysOf(made, made.values));
-      const queries = input("queries", [5, 1], "i32");
-      made.values.set(queries, { shape: [5, 1], data: Float64Array.of(30, 31, 32, 33, 34) });
+      const positions = input("positions", [5, 1], "i32");
+      made.values.set(positions, { shape: [5, 1], data: Float64Array.of(30, 31, 32, 33, 34) });
       const all = fwmWindow(made.w, made.h, undefined, { chunk: 3, mask: made.mask! });
-      const last = fwmWindow(made.w, made.h, undefined, { chunk: 3, mask: made.mask!, queries });
+      const last = fwmWindow(made.w, made.h, undefined, { chunk: 3, mask: made.mask!, positions });
       const [y, F, yLast, again] = interpret([all.y, all.F, last.y, last.F], made.values);
       expectClose(y!.data, want.y, { ...exact, label: "y" });
       expectClose(yLast!.data, want.y.slice(-5 * 3), { ...exact, label: "y at the last token" });
@@ -426,7 +426,7 @@ describe("the system", () => {
       [50, 7, 5, 3, 2],
     ] as const) {
       const bias = variant.biases ? 1 : 0;
-      const lstm = 4 * H * (E + H) + (variant.cell === "A" ? 4 : 8) * H;
+      const lstm = 4 * H * (E + H) + (variant.cell === "forgetBias1" ? 4 : 8) * H;
       const memory = (3 * D + 1 + (N + 1) * D) * (H + bias) + D * H + bias * H;
       const model = fwmModel({ vocabulary: V, embedding: E, hidden: H, memory: D, reads: N, variant });
       expect(count(model.parameters)).toBe(V * E + lstm + memory + H * V);

@@ -16,8 +16,8 @@ import {
   where,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
-import { fillMask, keyOf } from "../../src/graph/random.ts";
 import { type LstmCell, type LstmGates, lstm, lstmStep, lstmWeights } from "../../src/model/lstm.ts";
+import { fillMask, keyOf } from "../../src/random.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile } from "../../src/runtime/program.ts";
@@ -91,7 +91,7 @@ function problem({ cell, mask: padding, dropped = false, unroll = false, ...size
       Wx: data(w.Wx),
       Wh: data(w.Wh).map((value, n) => value * factor(n)),
       b: w.biases.map(data).reduce((total, b) => total.map((value, j) => value + b[j]!)),
-      forget: cell === "A" ? 1 : 0,
+      forget: cell === "forgetBias1" ? 1 : 0,
       mask: alive,
     },
     { coef: data(coef), coefC: data(coefC) },
@@ -127,7 +127,7 @@ async function check(choices: Choices): Promise<void> {
   });
 }
 
-describe.each(["A", "B"] as const)("cell %s", (cell) => {
+describe.each(["forgetBias1", "pytorch"] as const)("cell %s", (cell) => {
   test("odd sizes, one of everything first", async () => {
     await check({ cell, T: 1, B: 1, E: 1, H: 1 });
     await check({ cell, T: 7, B: 3, E: 5, H: 3 });
@@ -179,7 +179,7 @@ test("the reference's own gradients agree with differences of its loss", () => {
 
 test("steps one by one, and windows one after the other, give what one window gives", () => {
   const [T, B, E, H] = [6, 2, 3, 4];
-  const w = lstmWeights("l", { in: E, hidden: H }, "B");
+  const w = lstmWeights("l", { in: E, hidden: H }, "pytorch");
   const x = input("x", [T, B, E]);
   const start = { h: input("h0", [B, H]), c: input("c0", [B, H]) };
   const whole = lstm(w, x, start);
@@ -206,7 +206,7 @@ test.each([
   ["written-out steps", false, true],
 ])("a window whose gates are known has the same gradients: %s", (_, masked, unroll) => {
   const [T, B, E, H] = [6, 2, 3, 4];
-  const w = lstmWeights("l", { in: E, hidden: H }, "B");
+  const w = lstmWeights("l", { in: E, hidden: H }, "pytorch");
   const x = input("x", [T, B, E]);
   const alive = input("alive", [T, B]);
   const start = { h: input("h0", [B, H]), c: input("c0", [B, H]) };
@@ -250,7 +250,7 @@ test.each([
 
 test("weight dropout in a program: one mask for the whole window, drawn under seed and step", async () => {
   const [T, B, E, H] = [5, 2, 3, 4];
-  const w = lstmWeights("l", { in: E, hidden: H }, "B");
+  const w = lstmWeights("l", { in: E, hidden: H }, "pytorch");
   const x = input("x", [T, B, E]);
   const zero = input("zero", [B, H]);
   const droppedWh = where(randomMask("l.drop", [H, 4 * H], 0.5), mul(w.Wh, 2), 0);

@@ -7,7 +7,7 @@ import { evaluateAgent } from "../../src/experiment/metarlEvaluate.ts";
 import { loadModel } from "../../src/inference/load.ts";
 import { buildModel, type FwmModel, parseModelConfig } from "../../src/inference/model.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
-import { loadModelFolder } from "../../src/store/model-folder.ts";
+import { loadModelFolder } from "../../src/store/modelFolder.ts";
 import { SequenceEvaluator } from "../../src/train/sequenceTrainer.ts";
 
 const folder = join(import.meta.dirname, "../../models/catbabi-qa");

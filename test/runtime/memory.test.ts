@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 const megabyte = 2 ** 20;
 
 test("10,000 runs of a small program, and 200 programs compiled and released, keep memory flat", async () => {
-  const child = fileURLToPath(new URL("./memory-child.ts", import.meta.url));
+  const child = fileURLToPath(new URL("./memoryChild.ts", import.meta.url));
   const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", "--import", "tsx", child]);
   const { runs, sessions } = JSON.parse(stdout) as { runs: number; sessions: number };
   // A leak of one input (2 kB) or one result per run would show as 20 MB or more; 200 sessions hold

@@ -154,7 +154,7 @@ describe("an output in a place of one's own", () => {
       const all = new Float32Array(12).fill(-1);
       for (const step of [0, 1]) {
         const part = all.subarray(4 * step, 4 * (step + 1));
-        program.place("y", part);
+        program.bindOutput("y", part);
         const out = await program.run({ x: [1, 2, 3, 4 + step] });
         expect(out.y).toBe(part);
         expect(out.z).toEqual(Float32Array.of(2, 3, 4, 5 + step));
@@ -167,9 +167,9 @@ describe("an output in a place of one's own", () => {
     await using(
       { outputs: { total: sum(input("x", [2, 2])), y: mul(input("w", [2]), 2) } },
       async (program) => {
-        expect(() => program.place("totl", new Float32Array(1))).toThrow(/no output totl[\s\S]*total/);
-        expect(() => program.place("y", new Float32Array(3))).toThrow("y: 3 values given, 2 needed");
-        expect(() => program.place("y", new Int32Array(2))).toThrow("Int32Array given for f32[2]");
+        expect(() => program.bindOutput("totl", new Float32Array(1))).toThrow(/no output totl[\s\S]*total/);
+        expect(() => program.bindOutput("y", new Float32Array(3))).toThrow("y: 3 values given, 2 needed");
+        expect(() => program.bindOutput("y", new Int32Array(2))).toThrow("Int32Array given for f32[2]");
       },
     );
   });
@@ -376,7 +376,7 @@ describe("state", () => {
         name: "before",
         shape: [3],
         dtype: "f32",
-        initial: { kind: "normal", mean: 0, deviation: 1 },
+        initial: { kind: "normal", mean: 0, std: 1 },
       });
       memory.declare({ name, shape: [500], dtype: "f32", initial: { kind: "uniform", low: -2, high: 3 } });
       return memory.get(name);
@@ -405,7 +405,7 @@ describe("state", () => {
 describe("saving and loading", () => {
   function weights(): State {
     const memory = new State(3);
-    const normal = { kind: "normal", mean: 0, deviation: 1 } as const;
+    const normal = { kind: "normal", mean: 0, std: 1 } as const;
     memory.declare({ name: "W", shape: [2, 2], dtype: "f32", initial: normal });
     memory.declare({ name: "steps", shape: [], dtype: "i32", initial: { kind: "zeros" } });
     return memory;

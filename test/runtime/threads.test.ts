@@ -46,7 +46,7 @@ describe("two threads", () => {
     const { logits } = model.window({
       tokens: input("tokens", [T, B], "i32"),
       state: recurrent,
-      queries: input("queries", [B, 16], "i32"),
+      positions: input("queries", [B, 16], "i32"),
     });
     const loss = crossEntropy(logits, input("targets", [B, 16], "i32"));
     const outputs = Object.fromEntries(

@@ -24,7 +24,7 @@ import {
   rewindCheckpoints,
   saveCheckpoint,
 } from "../../src/store/checkpoint.ts";
-import { loadModelFolder, saveModelFolder } from "../../src/store/model-folder.ts";
+import { loadModelFolder, saveModelFolder } from "../../src/store/modelFolder.ts";
 import { NonFiniteError } from "../../src/store/safetensors.ts";
 import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
 import { sample } from "./samples.ts";

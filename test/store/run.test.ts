@@ -19,7 +19,7 @@ import {
   listRuns,
   newRecord,
   readRun,
-} from "../../src/store/run-record.ts";
+} from "../../src/store/runRecord.ts";
 import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
 import { description, recordsAt, sample } from "./samples.ts";
 

@@ -1,7 +1,7 @@
 /** Small deterministic contents for the store's tests; also used outside the test runner, by killed children. */
 import type { CheckpointContent } from "../../src/store/checkpoint.ts";
 import type { MetricRecord } from "../../src/store/metrics.ts";
-import type { RunDescription } from "../../src/store/run-record.ts";
+import type { RunDescription } from "../../src/store/runRecord.ts";
 
 /** A number in [0, 1) that depends on a seed and an index alone. */
 export function keyed(seed: number, index: number): number {

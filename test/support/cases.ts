@@ -23,11 +23,11 @@ import {
 } from "../../src/graph/index.ts";
 import type { Op, SampleInput, Value } from "../../src/graph/op.ts";
 import type { MaskAttrs, SourceAttrs } from "../../src/graph/ops/source.ts";
-import { fillMask, integer, keyOf, normal, uniform } from "../../src/graph/random.ts";
 import { Node, type Shape, sizeOf, type TensorType } from "../../src/graph/tensor.ts";
 import { fwmModel } from "../../src/model/fwmModel.ts";
 import { linear, linearWeights } from "../../src/model/linear.ts";
 import { lstm, lstmWeights } from "../../src/model/lstm.ts";
+import { fillMask, integer, keyOf, normal, uniform } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile, type ProgramSpec, type RunKey } from "../../src/runtime/program.ts";
 import type { Runtime, SessionOptions } from "../../src/runtime/runtime.ts";
@@ -223,7 +223,7 @@ const lstmTraining: Case = {
   atol: 2e-5,
   build() {
     const [T, B, E, H, V, runs] = [5, 3, 4, 7, 6, 4];
-    const weights = lstmWeights("lstm", { in: E, hidden: H }, "B");
+    const weights = lstmWeights("lstm", { in: E, hidden: H }, "pytorch");
     const output = linearWeights("output", { in: H, out: V });
     const h = state("train.h", [B, H]);
     const c = state("train.c", [B, H]);
@@ -260,7 +260,7 @@ const fwmTraining: Case = {
       tokens: input("tokens", [T, B], "i32"),
       state: before,
       mask: input("alive", [T, B]),
-      queries: input("queries", [B, Q], "i32"),
+      positions: input("queries", [B, Q], "i32"),
     });
     const asked = input("asked", [B, Q], "bool");
     const loss = crossEntropy(logits, input("targets", [B, Q], "i32"), asked);

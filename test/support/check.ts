@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import { input, type Shape, sizeOf, type Tensor, type TensorType } from "../../src/graph/index.ts";
 import type { Sample, SampleInput, Value } from "../../src/graph/op.ts";
-import { keyOf, normal, uniform } from "../../src/graph/random.ts";
+import { keyOf, normal, uniform } from "../../src/random.ts";
 import type { HostData } from "../../src/runtime/host.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";

@@ -4,7 +4,7 @@ import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts
 import { buildSystem } from "../../src/experiment/systems.ts";
 import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
-import { integer, keyOf } from "../../src/graph/random.ts";
+import { integer, keyOf } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { State } from "../../src/runtime/state.ts";
 

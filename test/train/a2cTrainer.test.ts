@@ -78,8 +78,8 @@ describe("an update", () => {
     const agent = lstmAgent({ observation: O, actions: A, hidden: 6 });
     const forgetful: Agent = {
       ...agent,
-      stored: [],
-      act: (given) => ({ ...agent.act(given), stored: [] }),
+      savedActivations: [],
+      act: (given) => ({ ...agent.act(given), savedActivations: [] }),
       episode: (x) => agent.episode(x),
     };
     const [stored, computed] = [await update({}, 2, agent), await update({}, 2, forgetful)];

@@ -3,10 +3,10 @@
  */
 import { access, mkdir } from "node:fs/promises";
 import { join } from "node:path";
+import { formatStories } from "../../babi/format.ts";
+import { generateStories } from "../../babi/generator/generate.ts";
 import { UsageError } from "../../errors.ts";
 import { writeFileAtomically } from "../../store/atomic.ts";
-import { formatStories } from "../babi/format.ts";
-import { generateStories } from "../babi/generator/generate.ts";
 import { type SplitName, splitNames } from "../catbabi.ts";
 
 /** What is written, and where. */

@@ -6,8 +6,8 @@ import { existsSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { parseStories, type Story } from "../../babi/format.ts";
 import { DataError, FwmError, UsageError } from "../../errors.ts";
-import { parseStories, type Story } from "../babi/format.ts";
 import {
   allTasks,
   type CatbabiSplit,

@@ -1,9 +1,10 @@
 /**
  * The symbolic reader over the files of a local copy.
  */
+
+import { parseStories } from "../../babi/format.ts";
+import { type Solution, solveStories } from "../../babi/reader/solve.ts";
 import { DataError } from "../../errors.ts";
-import { parseStories } from "../babi/format.ts";
-import { type Solution, solveStories } from "../babi/reader/solve.ts";
 import { decodeText, type SplitName, type Variant } from "../catbabi.ts";
 import { readCopy } from "./folders.ts";
 

@@ -187,11 +187,11 @@ export function stopGradient(x: Tensor): Tensor {
   return stop.apply([x], null)[0]!;
 }
 
-const knownOp = defineOp<null>("known", {
+const withValueOp = defineOp<null>("withValue", {
   infer(inputs) {
     const [x, value] = inputs as [TensorType, TensorType];
     if (x.dtype !== value.dtype || !sameShape(x.shape, value.shape)) {
-      throw typeError("known", "a tensor and its value need one type", inputs);
+      throw typeError("withValue", "a tensor and its value need one type", inputs);
     }
     return { shape: x.shape, dtype: x.dtype };
   },
@@ -202,6 +202,6 @@ const knownOp = defineOp<null>("known", {
 });
 
 /** x, whose value was computed before: `value` stands for it, gradients flow to x, and x is not computed again. */
-export function known(x: Tensor, value: Tensor): Tensor {
-  return knownOp.apply([x, value], null)[0]!;
+export function withValue(x: Tensor, value: Tensor): Tensor {
+  return withValueOp.apply([x, value], null)[0]!;
 }

@@ -92,7 +92,7 @@ export type Initial =
   | { readonly kind: "constant"; readonly value: number }
   | { readonly kind: "values"; readonly data: ArrayLike<number> }
   | { readonly kind: "uniform"; readonly low: number; readonly high: number }
-  | { readonly kind: "normal"; readonly mean: number; readonly deviation: number };
+  | { readonly kind: "normal"; readonly mean: number; readonly std: number };
 
 /** Settings of a state: a parameter, an optimizer's moment, a recurrent state. */
 export interface StateAttrs extends SourceAttrs {

@@ -4,7 +4,7 @@
  * It is not told the task: what a sentence says decides which part of the world it changes. It never guesses;
  * a sentence it cannot parse, an event that cannot happen and a question the story leaves open are errors.
  */
-import { DataError } from "../../../errors.ts";
+import { DataError } from "../../errors.ts";
 import type { Line, Story, StorySource } from "../format.ts";
 import type { Answer } from "./answer.ts";
 import { Belongings } from "./belongings.ts";

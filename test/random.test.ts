@@ -1,10 +1,10 @@
 /** Random numbers: repeatable by key and counter, even, and unrelated under neighbouring keys. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cast, input, mul, randomMask, type Tensor, where } from "../../src/graph/index.ts";
-import { bits, fillMask, integer, keyOf, normal, type RandomKey, uniform } from "../../src/graph/random.ts";
-import { nodeRuntime } from "../../src/runtime/node.ts";
-import { compile } from "../../src/runtime/program.ts";
+import { cast, input, mul, randomMask, type Tensor, where } from "../src/graph/index.ts";
+import { bits, fillMask, integer, keyOf, normal, type RandomKey, uniform } from "../src/random.ts";
+import { nodeRuntime } from "../src/runtime/node.ts";
+import { compile } from "../src/runtime/program.ts";
 
 /** Σ (seen - expected)² / expected */
 function chiSquare(counts: ArrayLike<number>, expected: number): number {

@@ -1,6 +1,11 @@
 /** The vectorised environment against a slow one in plain loops, step by step, under every rule set. */
 import { describe, expect, it } from "vitest";
-import { GraphEnvironment, type GraphRules, graphRules, sampleGraphSets } from "../../src/data/graphs.ts";
+import {
+  GraphEnvironment,
+  type GraphRules,
+  graphRules,
+  sampleGraphSets,
+} from "../../src/environment/index.ts";
 import { ShapeError, UsageError } from "../../src/errors.ts";
 
 /** One agent of the reference: the rules told once more, shares no code with the environment. */
@@ -120,7 +125,7 @@ describe("the environment", () => {
       }
       expect(environment.done).toBe(true);
       const mean = agents.reduce((sum, agent) => sum + agent.sum, 0) / count;
-      expect(environment.meanTotal()).toBeCloseTo(mean, 9);
+      expect(environment.meanReturn()).toBeCloseTo(mean, 9);
     }
     // The comparison has to have seen both reasons for a new placement.
     expect(successes).toBeGreaterThan(100);

@@ -4,7 +4,7 @@
  * `generateStory` gives story `index` of one task; `streamStory` gives story `index` of an endless mixture of
  * all tasks, in the proportions of the real training set.
  */
-import { UsageError } from "../../../errors.ts";
+import { UsageError } from "../../errors.ts";
 import type { Story } from "../format.ts";
 import { carryingStory } from "./carrying.ts";
 import { colourStory, fearStory } from "./creatures.ts";

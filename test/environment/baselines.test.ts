@@ -4,19 +4,19 @@
  */
 import { describe, expect, it } from "vitest";
 import {
-  checkPlay,
-  explorerPlayer,
+  checkBaselines,
+  explorerBaseline,
   GraphEnvironment,
   type Graphs,
-  playEpisode,
-  randomPlayer,
+  randomBaseline,
+  runBaseline,
   sampleGraphSets,
   shortestActions,
-  shortestPathPlayer,
-} from "../../src/data/graphs.ts";
+  shortestPathBaseline,
+} from "../../src/environment/index.ts";
 
 /**
- * The expected total of a player on one graph, exactly: backwards over the 30 steps, over every reward
+ * The expected total of a baseline on one graph, exactly: backwards over the 30 steps, over every reward
  * location, agent location and count of failures. `act` gives the probabilities of the three actions.
  */
 function expectedTotal(
@@ -98,16 +98,16 @@ describe("mean totals", () => {
   const { train: graphs } = sampleGraphSets(seed, 200, 1);
 
   it.each([
-    { player: "random", timerOnSuccess: "kept" },
-    { player: "random", timerOnSuccess: "reset" },
-    { player: "shortest path", timerOnSuccess: "kept" },
-    { player: "shortest path", timerOnSuccess: "reset" },
-  ] as const)("of $player play, timer $timerOnSuccess, are those of the exact calculation", (line) => {
+    { baseline: "random", timerOnSuccess: "kept" },
+    { baseline: "random", timerOnSuccess: "reset" },
+    { baseline: "shortest path", timerOnSuccess: "kept" },
+    { baseline: "shortest path", timerOnSuccess: "reset" },
+  ] as const)("of $baseline play, timer $timerOnSuccess, are those of the exact calculation", (line) => {
     const first = shortestActions(graphs);
     let exact = 0;
     for (let graph = 0; graph < graphs.count; graph++) {
       const act =
-        line.player === "random"
+        line.baseline === "random"
           ? () => [1 / 3, 1 / 3, 1 / 3]
           : (reward: number, at: number) =>
               [0, 1, 2].map((a) => (a === first[(graph * 5 + reward) * 5 + at] ? 1 : 0));
@@ -120,9 +120,10 @@ describe("mean totals", () => {
       rules: "released",
       timerOnSuccess: line.timerOnSuccess,
     });
-    const player = line.player === "random" ? randomPlayer(seed, "train") : shortestPathPlayer(graphs);
+    const baseline =
+      line.baseline === "random" ? randomBaseline(seed, "train") : shortestPathBaseline(graphs);
     const episodes = 400;
-    const totals = Array.from({ length: episodes }, (_, e) => playEpisode(environment, e, player));
+    const totals = Array.from({ length: episodes }, (_, e) => runBaseline(environment, e, baseline));
     const mean = totals.reduce((a, b) => a + b, 0) / episodes;
     const variance = totals.reduce((sum, total) => sum + (total - mean) ** 2, 0) / (episodes - 1);
     const standardError = Math.sqrt(variance / episodes);
@@ -133,7 +134,7 @@ describe("mean totals", () => {
 
   it("agree with the values of the specification", () => {
     const seeds = Array.from({ length: 20 }, (_, i) => i);
-    const lines = checkPlay(seeds, 8).flatMap(({ expected, ...line }) =>
+    const lines = checkBaselines(seeds, 8).flatMap(({ expected, ...line }) =>
       expected === null ? [] : [{ expected, ...line }],
     );
     expect(lines.length).toBe(4);
@@ -141,11 +142,11 @@ describe("mean totals", () => {
       // Ours has a known standard error. Theirs is rounded to 0.1 and rests on an unstated number of graph
       // draws, at worst one: its standard deviation, without our episode noise, is 0.2 for random play and
       // 0.65 for shortest paths (measured between draws with the exact calculation).
-      const theirs = 0.05 + (line.player === "random" ? 0.2 : 0.65);
-      expect(line.standardError).toBeLessThan(line.player === "random" ? 0.1 : 0.2);
+      const theirs = 0.05 + (line.baseline === "random" ? 0.2 : 0.65);
+      expect(line.standardError).toBeLessThan(line.baseline === "random" ? 0.1 : 0.2);
       expect(
         Math.abs(line.mean - line.expected),
-        `${line.player}, ${line.rules}: ${line.mean} ± ${line.standardError}, expected ${line.expected}`,
+        `${line.baseline}, ${line.rules}: ${line.mean} ± ${line.standardError}, expected ${line.expected}`,
       ).toBeLessThan(theirs + 3 * line.standardError);
     }
     // On the same graphs, with the same draws, the paper's timer costs random play and helps shortest paths.
@@ -161,12 +162,12 @@ describe("the explorer", () => {
     new GraphEnvironment({ graphs: on, seed: 3, split: "train", rules: "released", steps });
 
   /** The actions of an episode, one array per step, and the rewards of each step. */
-  function play(environment: GraphEnvironment, episode: number, player = explorerPlayer()) {
+  function play(environment: GraphEnvironment, episode: number, baseline = explorerBaseline()) {
     const [chosen, paid]: [Uint8Array[], Float32Array[]] = [[], []];
     environment.reset(episode);
     while (!environment.done) {
       const into = new Uint8Array(environment.agents);
-      player(environment, into);
+      baseline(environment, into);
       chosen.push(into);
       paid.push(environment.step(into).slice());
     }
@@ -177,9 +178,9 @@ describe("the explorer", () => {
     const environment = world(graphs);
     const next = graphs.next.slice();
     const tried = new Set<number>();
-    const player = explorerPlayer();
+    const baseline = explorerBaseline();
     const spied = play(environment, 1, (seen, into) => {
-      player(seen, into);
+      baseline(seen, into);
       for (const [agent, action] of into.entries())
         tried.add((agent * 5 + seen.agentAt[agent]!) * 3 + action);
     });
@@ -193,14 +194,14 @@ describe("the explorer", () => {
     const again = play(world({ count: graphs.count, next }), 1);
     expect(again).toEqual(spied);
     // Nor does it take anything from one episode to the next.
-    expect(play(world({ count: graphs.count, next }), 1, player)).toEqual(spied);
+    expect(play(world({ count: graphs.count, next }), 1, baseline)).toEqual(spied);
   });
 
   it("tries what it does not know, once where it leads nowhere, and again what led to the reward", () => {
     // Action 0 leads nowhere, 1 round in a circle, and 2 from everywhere to 0, from there to 1.
     const next = Int8Array.from([0, 1, 2, 3, 4].flatMap((from) => [-1, (from + 1) % 5, from === 0 ? 1 : 0]));
     const environment = world({ count: 1, next }, 200);
-    const player = explorerPlayer();
+    const baseline = explorerBaseline();
     const [inVain, towards]: number[][][] = [
       [[], [], [], [], []],
       [[], [], [], [], []],
@@ -208,7 +209,7 @@ describe("the explorer", () => {
     environment.reset(0);
     while (!environment.done) {
       const into = new Uint8Array(1);
-      player(environment, into);
+      baseline(environment, into);
       const [at, goal, action] = [environment.agentAt[0]!, environment.rewardAt[0]!, into[0]!];
       // After the sixth failure it does not see where its action led.
       const isSeen = environment.timer[0]! < 5;
@@ -228,11 +229,11 @@ describe("the explorer", () => {
     const environment = world(graphs, 200);
     const late = (paid: Float32Array[]): number =>
       paid.slice(100).reduce((sum, rewards) => sum + rewards.reduce((a, b) => a + b, 0), 0) / graphs.count;
-    const [found, known] = [play(environment, 2), play(environment, 2, shortestPathPlayer(graphs))];
+    const [found, known] = [play(environment, 2), play(environment, 2, shortestPathBaseline(graphs))];
     expect(late(found.paid)).toBeGreaterThan(0.97 * late(known.paid));
     const early = ({ paid }: typeof found): number =>
       paid.slice(0, 30).reduce((sum, rewards) => sum + rewards.reduce((a, b) => a + b, 0), 0) / graphs.count;
-    expect(early(found)).toBeGreaterThan(2 * early(play(environment, 2, randomPlayer(3, "train"))));
+    expect(early(found)).toBeGreaterThan(2 * early(play(environment, 2, randomBaseline(3, "train"))));
     expect(early(found)).toBeLessThan(0.8 * early(known));
   });
 });

@@ -1,7 +1,7 @@
 /**
  * Solving whole files: every question is answered by the reader and compared with the file's answer.
  */
-import { DataError } from "../../../errors.ts";
+import { DataError } from "../../errors.ts";
 import type { Story } from "../format.ts";
 import { StoryReader } from "./reader.ts";
 

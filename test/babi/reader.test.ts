@@ -1,9 +1,9 @@
 /** The reader on small stories with known answers, one for each kind of knowledge, and on what cannot be. */
 import { describe, expect, test } from "vitest";
-import { parseStories } from "../../../src/data/babi/format.ts";
-import { answerStory, StoryReader } from "../../../src/data/babi/reader/reader.ts";
-import { solveStories } from "../../../src/data/babi/reader/solve.ts";
-import { DataError } from "../../../src/errors.ts";
+import { parseStories } from "../../src/babi/format.ts";
+import { answerStory, StoryReader } from "../../src/babi/reader/reader.ts";
+import { solveStories } from "../../src/babi/reader/solve.ts";
+import { DataError } from "../../src/errors.ts";
 
 /** Tells the statements and asks the questions (those ending in "?"); returns the answers. */
 function read(...sentences: string[]): string[] {

@@ -2,7 +2,7 @@
 import type { HyperParameter } from "./events.ts";
 
 /** `{ a: { b: 1 } }` becomes `{ "a.b": 1 }`; lists are told as JSON, and what has no value is left out. */
-export function flat(settings: unknown): Record<string, HyperParameter> {
+export function flatten(settings: unknown): Record<string, HyperParameter> {
   const into: Record<string, HyperParameter> = {};
   collect(settings, "", into);
   return into;

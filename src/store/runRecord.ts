@@ -12,7 +12,7 @@ import { errorCode, isTemporary } from "./atomic.ts";
 import type { Damage } from "./checkpoint.ts";
 import { parseJsonObject } from "./json.ts";
 import { isRunning, processSchema, silenceLimit } from "./lock.ts";
-import { programFolder } from "./program-folder.ts";
+import { programFolder } from "./programFolder.ts";
 import { readIfPresent } from "./read.ts";
 
 /** Name of the file in a run folder. */

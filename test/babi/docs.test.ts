@@ -1,11 +1,11 @@
 /** The guide's example stories are what the generator writes today. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { formatStories } from "../../../src/data/babi/format.ts";
-import { generateStory, tasks } from "../../../src/data/babi/generator/generate.ts";
+import { formatStories } from "../../src/babi/format.ts";
+import { generateStory, tasks } from "../../src/babi/generator/generate.ts";
 
 /** The guide's text. */
-const guide = readFileSync(new URL("../../../docs/infinite-catbabi.md", import.meta.url), "utf8");
+const guide = readFileSync(new URL("../../docs/infinite-catbabi.md", import.meta.url), "utf8");
 
 test.each(tasks)("task %i is shown with a story of its own", (task) => {
   const section = guide.split(/^### /m).find((part) => part.startsWith(`Task ${task}: `))!;

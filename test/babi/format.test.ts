@@ -1,7 +1,7 @@
 /** The file format: lines become stories and the same lines again; malformed lines are named. */
 import { describe, expect, test } from "vitest";
-import { formatStories, parseStories, storyTokens } from "../../../src/data/babi/format.ts";
-import { DataError } from "../../../src/errors.ts";
+import { formatStories, parseStories, storyTokens } from "../../src/babi/format.ts";
+import { DataError } from "../../src/errors.ts";
 
 const parse = (text: string, task = 1) => parseStories(text, { file: "qa.txt", task });
 

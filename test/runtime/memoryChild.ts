@@ -18,7 +18,7 @@ import { adam } from "../../src/train/optimizers.ts";
 
 /** A loop with dropout, its gradient and an Adam step: every kind of source, output and update. */
 function training() {
-  const W = state("W", [8, 8], { kind: "normal", mean: 0, deviation: 0.1 });
+  const W = state("W", [8, 8], { kind: "normal", mean: 0, std: 0.1 });
   const x = input("x", [4, 16, 8]);
   const { carry } = scan({ carry: [zeros([16, 8])], xs: [x] }, ([h], [xt]) => ({
     carry: [tanh(matmul(mul(h!, xt!), W))],

@@ -4,7 +4,7 @@
  */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { formatStories, parseStories, type Story, storyTokens } from "../../../src/data/babi/format.ts";
+import { formatStories, parseStories, type Story, storyTokens } from "../../src/babi/format.ts";
 import {
   generateStories,
   generateStory,
@@ -12,10 +12,10 @@ import {
   taskOfStory,
   tasks,
   trainingStories,
-} from "../../../src/data/babi/generator/generate.ts";
-import { answerStory } from "../../../src/data/babi/reader/reader.ts";
-import { solveStories } from "../../../src/data/babi/reader/solve.ts";
-import { UsageError } from "../../../src/errors.ts";
+} from "../../src/babi/generator/generate.ts";
+import { answerStory } from "../../src/babi/reader/reader.ts";
+import { solveStories } from "../../src/babi/reader/solve.ts";
+import { UsageError } from "../../src/errors.ts";
 import { vocabulary } from "./vocabulary.ts";
 
 const seeds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });

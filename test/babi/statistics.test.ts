@@ -1,15 +1,15 @@
 /** Counting and comparing stories, and filling gaps, on examples small enough to check by hand. */
 import { describe, expect, test } from "vitest";
-import { describeFilling, fillMissing } from "../../../src/data/babi/fill.ts";
-import { parseStories } from "../../../src/data/babi/format.ts";
-import { generateStories } from "../../../src/data/babi/generator/generate.ts";
+import { describeFilling, fillMissing } from "../../src/babi/fill.ts";
+import { parseStories } from "../../src/babi/format.ts";
+import { generateStories } from "../../src/babi/generator/generate.ts";
 import {
   compareStatistics,
   countStories,
   statisticsReport,
   statisticsTable,
   totalVariation,
-} from "../../../src/data/babi/statistics.ts";
+} from "../../src/babi/statistics.ts";
 
 const counts = (entries: Record<string, number>) => new Map(Object.entries(entries));
 

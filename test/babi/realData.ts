@@ -5,9 +5,9 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { list } from "tar";
-import { parseStories, type Story } from "../../../src/data/babi/format.ts";
+import { parseStories, type Story } from "../../src/babi/format.ts";
 
-const folder = fileURLToPath(new URL("../../../../shared/data/", import.meta.url));
+const folder = fileURLToPath(new URL("../../../shared/data/", import.meta.url));
 
 /** Whether the archives are there. */
 export const haveRealData = existsSync(`${folder}babi-en-valid-10k.tar.gz`);

@@ -8,7 +8,7 @@
  * first word and proper names, except names in the questions of tasks 15 and 20) follows from the task and
  * the word, so `formatStories(parseStories(text))` gives back every real file byte for byte.
  */
-import { DataError } from "../../errors.ts";
+import { DataError } from "../errors.ts";
 
 /** One sentence that says something about the story's world; lower-case words, without the ".". */
 export interface Statement {

@@ -1,12 +1,12 @@
 /** Acceptance on the real files: bytes, counts, vocabulary, every answer of the reader, and the statistics. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
-import { fillMissing, officialTrainingSize } from "../../../src/data/babi/fill.ts";
-import { formatStories, type Story, storyTokens } from "../../../src/data/babi/format.ts";
-import { generateStories, generateStory, tasks } from "../../../src/data/babi/generator/generate.ts";
-import { answerStory } from "../../../src/data/babi/reader/reader.ts";
-import { solveStories } from "../../../src/data/babi/reader/solve.ts";
-import { statisticsReport, statisticsTable } from "../../../src/data/babi/statistics.ts";
+import { fillMissing, officialTrainingSize } from "../../src/babi/fill.ts";
+import { formatStories, type Story, storyTokens } from "../../src/babi/format.ts";
+import { generateStories, generateStory, tasks } from "../../src/babi/generator/generate.ts";
+import { answerStory } from "../../src/babi/reader/reader.ts";
+import { solveStories } from "../../src/babi/reader/solve.ts";
+import { statisticsReport, statisticsTable } from "../../src/babi/statistics.ts";
 import { haveRealData, parseArchive, readArchive, storiesOf } from "./realData.ts";
 import { vocabulary } from "./vocabulary.ts";
 
@@ -95,7 +95,7 @@ describe.skipIf(!haveRealData)("the real files", { timeout }, () => {
     );
     const rows = statisticsReport(splits.train, splits.test, generated);
     expect(rows.map(({ task }) => task)).toEqual(tasks);
-    const guide = readFileSync(new URL("../../../docs/infinite-catbabi.md", import.meta.url), "utf8");
+    const guide = readFileSync(new URL("../../docs/infinite-catbabi.md", import.meta.url), "utf8");
     expect(guide).toContain(statisticsTable(rows));
     for (const { task, generated: ours, yardstick } of rows) {
       for (const measure of ["answers", "words", "pairs", "distances"] as const) {

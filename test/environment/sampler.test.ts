@@ -1,8 +1,8 @@
 /** The graph sampler: what every graph must be like, disjoint sets, and the listing's distribution. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sampleGraphs } from "../../src/data/graphs/sampler.ts";
-import { type Graphs, sampleGraphSets } from "../../src/data/graphs.ts";
+import { type Graphs, sampleGraphSets } from "../../src/environment/index.ts";
+import { sampleGraphs } from "../../src/environment/sampler.ts";
 import { UsageError } from "../../src/errors.ts";
 
 /** G[action][from][to] as nested arrays, the paper's A. */

@@ -1,7 +1,7 @@
 /** Addressed random numbers: known answers, independence of history, and even spread. */
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { below, fillUniform, purpose, threefry, word } from "../../src/data/graphs/draws.ts";
+import { below, fillUniform, purpose, threefry, word } from "../../src/environment/draws.ts";
 
 describe("threefry", () => {
   // The known-answer vectors of the Random123 library for threefry2x32 with 20 rounds, first word.

@@ -11,7 +11,7 @@
  * the same location; its listing does allow that two actions of a state share a destination (the figure
  * labels an edge with a set of actions), and the listing is followed.
  */
-import { UsageError } from "../../errors.ts";
+import { UsageError } from "../errors.ts";
 import { below, purpose } from "./draws.ts";
 
 /** Number of locations of every graph. */

@@ -15,7 +15,7 @@
  * All places depend on (seed, split, episode, step, agent) alone, see draws.ts: `reset(episode)` is all that
  * resuming needs.
  */
-import { ShapeError, UsageError } from "../../errors.ts";
+import { ShapeError, UsageError } from "../errors.ts";
 import { below, mostSteps, type Purpose, purpose } from "./draws.ts";
 import { actions as actionCount, checkSeed, type Graphs, states } from "./sampler.ts";
 
@@ -78,7 +78,7 @@ export class GraphEnvironment {
   /** Failures counted so far, per agent: see `timerOnSuccess`. */
   readonly timer: Int8Array;
   /** Sum of the episode's rewards so far, per agent. */
-  readonly total: Float64Array;
+  readonly returns: Float64Array;
   /** Rewards of the last step, per agent; `step` returns this same array each time. */
   readonly rewards: Float32Array;
   readonly #seed: number;
@@ -105,7 +105,7 @@ export class GraphEnvironment {
     this.agentAt = new Int8Array(this.agents);
     this.previousAction = new Int8Array(this.agents);
     this.timer = new Int8Array(this.agents);
-    this.total = new Float64Array(this.agents);
+    this.returns = new Float64Array(this.agents);
     this.rewards = new Float32Array(this.agents);
     this.#seed = seed;
     this.#purpose = split === "train" ? purpose.trainPlaces : purpose.testPlaces;
@@ -134,7 +134,7 @@ export class GraphEnvironment {
     this.#episode = episode;
     this.#step = 0;
     this.timer.fill(0);
-    this.total.fill(0);
+    this.returns.fill(0);
     this.rewards.fill(0);
     this.previousAction.fill(none);
     for (let agent = 0; agent < this.agents; agent++) {
@@ -150,7 +150,7 @@ export class GraphEnvironment {
   step(actions: Int32Array | Uint8Array): Float32Array {
     this.#checkStep(actions);
     this.#step++;
-    const { agents, agentAt, rewardAt, previousAction, timer, total, rewards } = this;
+    const { agents, agentAt, rewardAt, previousAction, timer, returns, rewards } = this;
     const next = this.graphs.next;
     const resetsTimer = this.rules.timerOnSuccess === "reset";
     for (let agent = 0; agent < agents; agent++) {
@@ -173,7 +173,7 @@ export class GraphEnvironment {
         }
       }
       rewards[agent] = reward;
-      total[agent]! += reward;
+      returns[agent]! += reward;
     }
     return rewards;
   }
@@ -193,7 +193,7 @@ export class GraphEnvironment {
    *   16       reward, see `rewardInput`          the same
    */
   observe(into: Float32Array, offset = 0): void {
-    const { agents, agentAt, rewardAt, previousAction, rewards, total } = this;
+    const { agents, agentAt, rewardAt, previousAction, rewards, returns } = this;
     if (into.length < offset + agents * observationSize) {
       throw new ShapeError("graphs: the array to observe into is too short", {
         needed: offset + agents * observationSize,
@@ -214,14 +214,14 @@ export class GraphEnvironment {
       into[row + 15] = progress;
       if (rewardInput === "success") into[row + 16] = rewards[agent] === successReward ? 1 : 0;
       else if (rewardInput === "last") into[row + 16] = rewards[agent]!;
-      else if (rewardInput === "cumulative") into[row + 16] = total[agent]!;
+      else if (rewardInput === "cumulative") into[row + 16] = returns[agent]!;
     }
   }
 
   /** Mean over the agents of the episode's reward so far: the number the paper's curves show. */
-  meanTotal(): number {
+  meanReturn(): number {
     let sum = 0;
-    for (let agent = 0; agent < this.agents; agent++) sum += this.total[agent]!;
+    for (let agent = 0; agent < this.agents; agent++) sum += this.returns[agent]!;
     return sum / this.agents;
   }
 

@@ -1,5 +1,5 @@
 /**
- * A player that has to find its graph out within the episode, as an agent has to, but forgets nothing and plans.
+ * A baseline that has to find its graph out within the episode, as an agent has to, but forgets nothing and plans.
  * It sees locations, its action and its success, never the graph: what it gets can be had by an agent too.
  *
  * With w(s) the worth of a location, 1 at the reward:
@@ -10,8 +10,9 @@
  *
  * w(s) is the best of its actions, and p the share of edges among what has not been tried: every graph has ten.
  */
-import { type GraphEnvironment, successReward } from "./environment.ts";
-import type { Player } from "./play.ts";
+
+import type { Baseline } from "./baselines.ts";
+import { type GraphEnvironment, successReward } from "./graphEnvironment.ts";
 import { actions as actionCount, edges, states } from "./sampler.ts";
 
 const pairs = states * actionCount;
@@ -23,7 +24,7 @@ const [noEdge, untried] = [-1, -2];
 const [discount, sweeps] = [0.5, 8];
 
 /** Plays what leads soonest to the reward by all it has seen in this episode, expecting the usual of the rest. */
-export function explorerPlayer(): Player {
+export function explorerBaseline(): Baseline {
   let known = new Int8Array(0);
   let before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
   const worth = new Float64Array(states);

@@ -4,15 +4,15 @@
  * is the explorer (explorer.ts), who has to find the graph out.
  */
 import { below, type Purpose, purpose } from "./draws.ts";
-import { GraphEnvironment, type GraphRules, graphRules } from "./environment.ts";
-import { explorerPlayer } from "./explorer.ts";
+import { explorerBaseline } from "./explorer.ts";
+import { GraphEnvironment, type GraphRules, graphRules } from "./graphEnvironment.ts";
 import { actions as actionCount, type Graphs, sampleGraphs, states } from "./sampler.ts";
 
 /** Chooses an action for every agent of an environment. */
-export type Player = (environment: GraphEnvironment, into: Uint8Array) => void;
+export type Baseline = (environment: GraphEnvironment, into: Uint8Array) => void;
 
 /** Plays uniformly random actions, addressed by episode, step and agent. */
-export function randomPlayer(seed: number, split: "train" | "test"): Player {
+export function randomBaseline(seed: number, split: "train" | "test"): Baseline {
   const use: Purpose = split === "train" ? purpose.trainAction : purpose.testAction;
   return (environment, into) => {
     for (let agent = 0; agent < into.length; agent++) {
@@ -22,7 +22,7 @@ export function randomPlayer(seed: number, split: "train" | "test"): Player {
 }
 
 /** Plays the first action of a shortest path from agent to reward, by its knowledge of the graphs. */
-export function shortestPathPlayer(graphs: Graphs): Player {
+export function shortestPathBaseline(graphs: Graphs): Baseline {
   const first = shortestActions(graphs);
   return (environment, into) => {
     for (let agent = 0; agent < into.length; agent++) {
@@ -60,22 +60,22 @@ export function shortestActions(graphs: Graphs): Uint8Array {
   return first;
 }
 
-/** Plays one whole episode and returns the mean total reward over the agents. */
-export function playEpisode(environment: GraphEnvironment, episode: number, player: Player): number {
+/** Plays one whole episode and returns the mean return over the agents. */
+export function runBaseline(environment: GraphEnvironment, episode: number, baseline: Baseline): number {
   const chosen = new Uint8Array(environment.agents);
   environment.reset(episode);
   while (!environment.done) {
-    player(environment, chosen);
+    baseline(environment, chosen);
     environment.step(chosen);
   }
-  return environment.meanTotal();
+  return environment.meanReturn();
 }
 
 /** What a measurement of play plays on. */
-export interface PlaySettings {
-  /** Which player. */
-  readonly player: "random" | "explorer" | "shortest path";
-  /** The rule on which the players' totals depend; no player looks at observations. */
+export interface BaselineSettings {
+  /** Which baseline. */
+  readonly baseline: "random" | "explorer" | "shortest path";
+  /** The rule on which the baselines' returns depend; no baseline looks at observations. */
   readonly timerOnSuccess: GraphRules["timerOnSuccess"];
   /** One fresh draw of graphs per seed. */
   readonly seeds: readonly number[];
@@ -85,20 +85,20 @@ export interface PlaySettings {
   readonly graphs?: number;
 }
 
-/** The mean total reward of a player, and how sure it is. */
-export interface PlayResult {
+/** The mean return of a baseline, and how sure it is. */
+export interface BaselineResult {
   /** Mean over graph draws, episodes and graphs. */
   readonly mean: number;
   /** Standard error of `mean`, from the spread between graph draws; NaN for a single draw. */
   readonly standardError: number;
   /** Standard deviation between graph draws; NaN for a single draw. */
-  readonly graphDeviation: number;
+  readonly graphStd: number;
   /** Standard deviation of one episode's mean around the mean of its graph draw; NaN for single episodes. */
-  readonly episodeDeviation: number;
+  readonly episodeStd: number;
 }
 
-/** Measures the mean total reward of a player over several draws of graphs. */
-export function measurePlay(settings: PlaySettings): PlayResult {
+/** Measures the mean return of a baseline over several draws of graphs. */
+export function measureBaseline(settings: BaselineSettings): BaselineResult {
   const { seeds, episodes, timerOnSuccess, graphs: count = 600 } = settings;
   const means: number[] = [];
   let squares = 0;
@@ -111,51 +111,51 @@ export function measurePlay(settings: PlaySettings): PlayResult {
       rules: "released",
       timerOnSuccess,
     });
-    const player = {
-      random: () => randomPlayer(seed, "train"),
-      explorer: explorerPlayer,
-      "shortest path": () => shortestPathPlayer(graphs),
-    }[settings.player]();
+    const baseline = {
+      random: () => randomBaseline(seed, "train"),
+      explorer: explorerBaseline,
+      "shortest path": () => shortestPathBaseline(graphs),
+    }[settings.baseline]();
     const totals = Array.from({ length: episodes }, (_, episode) =>
-      playEpisode(environment, episode, player),
+      runBaseline(environment, episode, baseline),
     );
     const mean = average(totals);
     means.push(mean);
     for (const total of totals) squares += (total - mean) ** 2;
   }
   const mean = average(means);
-  const graphDeviation = Math.sqrt(sumOfSquares(means, mean) / (means.length - 1));
+  const graphStd = Math.sqrt(sumOfSquares(means, mean) / (means.length - 1));
   return {
     mean,
-    standardError: graphDeviation / Math.sqrt(means.length),
-    graphDeviation,
-    episodeDeviation: Math.sqrt(squares / (seeds.length * (episodes - 1))),
+    standardError: graphStd / Math.sqrt(means.length),
+    graphStd,
+    episodeStd: Math.sqrt(squares / (seeds.length * (episodes - 1))),
   };
 }
 
 /** One line of the check: what an independent simulation of the rules gave, and what this environment gives. */
-export interface PlayCheck extends PlayResult {
-  readonly player: PlaySettings["player"];
+export interface BaselineCheck extends BaselineResult {
+  readonly baseline: BaselineSettings["baseline"];
   readonly rules: keyof typeof graphRules;
   /** The value to agree with, printed to one decimal; null for the explorer, who is of our making. */
   readonly expected: number | null;
 }
 
-const expectedTotals: readonly Pick<PlayCheck, "player" | "rules" | "expected">[] = [
-  { player: "random", rules: "released", expected: 45.4 },
-  { player: "random", rules: "paper", expected: 44.4 },
-  { player: "explorer", rules: "released", expected: null },
-  { player: "explorer", rules: "paper", expected: null },
-  { player: "shortest path", rules: "released", expected: 166.3 },
-  { player: "shortest path", rules: "paper", expected: 171.0 },
+const expectedReturns: readonly Pick<BaselineCheck, "baseline" | "rules" | "expected">[] = [
+  { baseline: "random", rules: "released", expected: 45.4 },
+  { baseline: "random", rules: "paper", expected: 44.4 },
+  { baseline: "explorer", rules: "released", expected: null },
+  { baseline: "explorer", rules: "paper", expected: null },
+  { baseline: "shortest path", rules: "released", expected: 166.3 },
+  { baseline: "shortest path", rules: "paper", expected: 171.0 },
 ];
 
-/** Measures the players under both sets of rules, beside the values an independent simulation gave. */
-export function checkPlay(seeds: readonly number[], episodes: number): PlayCheck[] {
-  return expectedTotals.map((line) => ({
+/** Measures the baselines under both sets of rules, beside the values an independent simulation gave. */
+export function checkBaselines(seeds: readonly number[], episodes: number): BaselineCheck[] {
+  return expectedReturns.map((line) => ({
     ...line,
-    ...measurePlay({
-      player: line.player,
+    ...measureBaseline({
+      baseline: line.baseline,
       timerOnSuccess: graphRules[line.rules].timerOnSuccess,
       seeds,
       episodes,

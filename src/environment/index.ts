@@ -1,0 +1,29 @@
+/**
+ * Meta-reinforcement learning on random graphs: the task as the rest of the program sees it.
+ *
+ * sampler.ts draws the graphs, environment.ts plays on them, play.ts and explorer.ts have the three baselines
+ * that frame every result, and draws.ts gives all of them random numbers that depend on an address instead of on history.
+ */
+
+export {
+  type Baseline,
+  type BaselineCheck,
+  type BaselineResult,
+  type BaselineSettings,
+  checkBaselines,
+  measureBaseline,
+  randomBaseline,
+  runBaseline,
+  shortestActions,
+  shortestPathBaseline,
+} from "./baselines.ts";
+export { fillUniform, type Purpose, purpose } from "./draws.ts";
+export { explorerBaseline } from "./explorer.ts";
+export {
+  GraphEnvironment,
+  type GraphEnvironmentOptions,
+  type GraphRules,
+  graphRules,
+  observationSize,
+} from "./graphEnvironment.ts";
+export { actions, type GraphSets, type Graphs, sampleGraphSets, states } from "./sampler.ts";
