@@ -1,7 +1,7 @@
 /** How fast a trained system answers: microseconds a token for one stream, tokens per second for many. */
 import { fwmSystem } from "../src/experiment/settings.ts";
-import { buildSystem } from "../src/experiment/systems.ts";
 import { input, state } from "../src/graph/index.ts";
+import { buildSystem } from "../src/model/registry.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { compile } from "../src/runtime/program.ts";
 import { elapsed, summary } from "./measure.ts";

@@ -4,7 +4,7 @@ import { StreamBatcher } from "../src/data/batches.ts";
 import { generatedSource } from "../src/data/streams.ts";
 import type { Settings } from "../src/experiment/settings.ts";
 import { fwmSystem } from "../src/experiment/settings.ts";
-import { buildSystem } from "../src/experiment/systems.ts";
+import { buildSystem } from "../src/model/registry.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { adam } from "../src/train/optimizers.ts";
 import { SequenceTrainer } from "../src/train/sequenceTrainer.ts";

@@ -3,8 +3,8 @@
  * and TensorFlow.js token by token.
  */
 import { fwmSystem } from "../src/experiment/settings.ts";
-import { buildSystem } from "../src/experiment/systems.ts";
 import { gatherRows, reshape, scan } from "../src/graph/index.ts";
+import { buildSystem } from "../src/model/registry.ts";
 import type { SequenceModel } from "../src/model/sequence.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { adam } from "../src/train/optimizers.ts";

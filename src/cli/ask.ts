@@ -182,7 +182,7 @@ class Conversation {
 /** The part of a trace that belongs to the present story. */
 function presentStory({ trace }: Reply): { words: string[]; reads: Float32Array[] } {
   const start = trace.words.lastIndexOf("<eos>") + 1;
-  return { words: trace.words.slice(start), reads: trace.reads.map((read) => read.subarray(start)) };
+  return { words: trace.words.slice(start), reads: trace.rows.map(({ values }) => values.subarray(start)) };
 }
 
 function rounded(value: number): number {
@@ -191,7 +191,7 @@ function rounded(value: number): number {
 
 /** Talks on a terminal: a prompt, editing, history, and words that complete themselves. */
 async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promise<void> {
-  const { config, weightCount, memory } = talk.model;
+  const { config, weightCount } = talk.model;
   const known = plainWords(talk.model.vocabulary).filter((word) => /^[a-z]+$/.test(word));
   const terminal = createInterface({
     input: stdin,
@@ -206,7 +206,7 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
   terminal.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   process.stderr.write(
     `${config.experiment}: ${thousands(weightCount)} weights` +
-      `${memory ? `, ${memory.reads} reads of a memory of ${memory.size}³` : ""}.\n` +
+      `, a ${config.system.name} with ${thousands(config.system.vocabulary)} words.\n` +
       "Tell a story line by line; a line that ends in ? is answered. :help says more.\n",
   );
   terminal.prompt();

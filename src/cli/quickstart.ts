@@ -158,7 +158,7 @@ function tell(out: Output, { story, question, answer, reply: { trace } }: Quicks
   const start = trace.words.lastIndexOf("<eos>") + 1;
   const strip = {
     words: trace.words.slice(start),
-    reads: trace.reads.map((read) => read.subarray(start)),
+    reads: trace.rows.map(({ values }) => values.subarray(start)),
   };
   return [
     ...story.map((sentence) => `  ${sentence}`),

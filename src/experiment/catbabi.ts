@@ -7,6 +7,7 @@ import { catbabiVocabulary } from "../data/vocabulary.ts";
 import { UsageError } from "../errors.ts";
 import { sameShape, showType, stateAttrs } from "../graph/index.ts";
 import { parseModelConfig } from "../inference/model.ts";
+import { buildSystem } from "../model/registry.ts";
 import type { HostTensor } from "../runtime/host.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
@@ -29,7 +30,6 @@ import {
 } from "./openRun.ts";
 import { modelFormat, type Settings, settingsSchema } from "./settings.ts";
 import { openStories, type Stories } from "./stories.ts";
-import { buildSystem } from "./systems.ts";
 
 /** How a command runs an experiment. */
 export interface RunContext extends OpenContext {

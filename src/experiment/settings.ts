@@ -1,6 +1,7 @@
 /** Settings of an experiment: a task, a system and how it is trained. One strict schema checks them all. */
 import { z } from "zod";
-import { fwmVariants } from "../model/fwm.ts";
+import { fwmDefaults } from "../model/fwmModel.ts";
+import { type SystemSettings, systemSchema } from "../model/registry.ts";
 
 /** What `config.json` of a model that answers has as its format. */
 export const modelFormat = "fwm-model";
@@ -24,31 +25,6 @@ const taskSchema = z.strictObject({
   tasks: z.union([z.string(), z.int().transform(String)]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
-});
-
-/** Sizes of the Fast Weight Memory system. */
-const fwmSchema = z.strictObject({
-  name: z.literal("fwm"),
-  vocabulary: size,
-  embedding: size,
-  hidden: size,
-  /** D: width of keys and values. */
-  memory: size.max(1024),
-  /** N_r: reads in a row. */
-  reads: z.int().min(1).max(16),
-  /** Which text of the equations; see docs/fwm.md. */
-  variant: z.enum(Object.keys(fwmVariants) as [keyof typeof fwmVariants, ...(keyof typeof fwmVariants)[]]),
-  keys: z.enum(["product", "concat"]),
-  /** Tokens per chunk of the parallel form; a matter of speed only. */
-  chunk: z.int().min(1).max(4096),
-});
-
-/** Sizes of a plain LSTM. */
-const lstmSchema = z.strictObject({
-  name: z.literal("lstm"),
-  vocabulary: size,
-  embedding: size,
-  hidden: size,
 });
 
 const trainingSchema = z.strictObject({
@@ -85,14 +61,12 @@ const trainingSchema = z.strictObject({
 /** The schema of a catbAbI experiment. */
 export const settingsSchema = z.strictObject({
   task: taskSchema,
-  system: z.discriminatedUnion("name", [fwmSchema, lstmSchema]),
+  system: systemSchema,
   training: trainingSchema,
 });
 
 /** Settings of a catbAbI experiment. */
 export type Settings = z.infer<typeof settingsSchema>;
-/** Settings of a system. */
-export type SystemSettings = Settings["system"];
 /** Settings of the training. */
 export type TrainingSettings = Settings["training"];
 
@@ -126,19 +100,6 @@ export const catbabiTask: Settings["task"] = {
   data: "",
 };
 
-/** The paper's system as the authors released it. */
-export const fwmSystem: z.infer<typeof fwmSchema> = {
-  name: "fwm",
-  vocabulary: 200,
-  embedding: 256,
-  hidden: 256,
-  memory: 32,
-  reads: 3,
-  variant: "releasedCatbabi",
-  keys: "product",
-  chunk: 50,
-};
-
 /** The released recipe: Adam at 0.001, batch 32, 50,000 steps, nothing else. */
 export const releasedTraining: TrainingSettings = {
   seed: 1,
@@ -167,3 +128,5 @@ export const releasedTraining: TrainingSettings = {
 export function experiment(definition: Experiment): Experiment {
   return definition;
 }
+
+export { fwmDefaults as fwmSystem, type SystemSettings };

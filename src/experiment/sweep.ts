@@ -13,6 +13,8 @@ import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { parseTasks } from "../data/catbabi.ts";
 import { UsageError } from "../errors.ts";
+import { buildSystem } from "../model/registry.ts";
+import { countWeights } from "../model/sequence.ts";
 import { errorCode, isTemporary } from "../store/atomic.ts";
 import { lockFile } from "../store/lock.ts";
 import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/runRecord.ts";
@@ -22,7 +24,6 @@ import { buildAgent, trainMetarl } from "./metarl.ts";
 import type { MetarlSettings } from "./metarlSettings.ts";
 import type { OpenContext, RunPlanFor } from "./openRun.ts";
 import type { Settings } from "./settings.ts";
-import { buildSystem, countWeights } from "./systems.ts";
 
 /** One setting and a value for it, as text: `system.reads`, `2`. */
 export interface Change {

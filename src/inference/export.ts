@@ -82,7 +82,8 @@ function describe(system: SequenceModel, { batch: B, window: T }: ExportForm) {
   const shape = T === undefined ? [B] : [T, B];
   const tokens = input("tokens", shape, "i32");
   const before = system.recurrent.map((part) => state(part.name, part.shape(B)));
-  const made = T === undefined ? system.step(tokens, before) : system.window({ tokens, state: before });
+  const made =
+    T === undefined ? system.step(tokens, before) : system.window({ tokens, state: before, training: false });
   const spec: ExportSpec = {
     name: T === undefined ? "step" : "window",
     outputs: { logits: made.logits },

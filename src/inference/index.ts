@@ -2,6 +2,7 @@
  * Inference without the file system: everything here can be imported in a browser. Node's `loadModel` and
  * `evaluateModel` are in `load.ts` and `evaluate.ts`.
  */
+export type { TraceRow } from "../model/sequence.ts";
 export { AssociativeMemory, type MemoryDocument, type MemoryOptions, type Vector } from "./memory.ts";
 export { FwmModel, type ModelBytes, type ModelConfig, type ModelOptions, modelFromBytes } from "./model.ts";
 export {
@@ -13,6 +14,6 @@ export {
   type StreamOptions,
   type StreamSnapshot,
   Streams,
+  type Trace,
 } from "./stream.ts";
 export { encodeText, UnknownWordError, wordsOf } from "./text.ts";
-export type { MemoryTrace } from "./trace.ts";

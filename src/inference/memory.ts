@@ -12,9 +12,9 @@
  */
 import { DataError, ShapeError, UsageError } from "../errors.ts";
 import type { KeyCombination } from "../model/fwm.ts";
+import { joined, keyRows, layerNorm, lookUp, retrieve, type Vector } from "../model/fwmTrace.ts";
 
-/** A vector as it may be given: any array of numbers. */
-export type Vector = ArrayLike<number>;
+export type { Vector };
 
 /** Sizes and choices of a memory. */
 export interface MemoryOptions {
@@ -205,71 +205,6 @@ export class AssociativeMemory {
     checkVector(what, what === "write" ? "k1" : "n", first, this.keySize);
     checkVector(what, what === "write" ? "k2" : "e", second, this.keySize);
   }
-}
-
-/** What a retrieval needs to know of a memory. */
-export interface FastWeights {
-  readonly valueSize: number;
-  readonly keys: KeyCombination;
-  /** F, K × V, row by row. */
-  readonly weights: Float32Array | Float64Array;
-}
-
-/** Rows of F: one per pair of entries of the two keys, or one per entry. */
-function keyRows(keys: KeyCombination, keySize: number): number {
-  return keys === "product" ? keySize * keySize : 2 * keySize;
-}
-
-/** F vec(a ⊗ b): what a pair of keys leads to. */
-export function retrieve({ valueSize, keys, weights }: FastWeights, a: Vector, b: Vector): Float64Array {
-  return lookUp(weights, joined(keys, a, b), valueSize);
-}
-
-function lookUp(F: Float32Array | Float64Array, key: Float64Array, V: number): Float64Array {
-  const value = new Float64Array(V);
-  for (let row = 0, at = 0; row < key.length; row++) {
-    const share = key[row]!;
-    for (let c = 0; c < V; c++, at++) value[c]! += share * F[at]!;
-  }
-  return value;
-}
-
-/** vec(a ⊗ b), or [a; b]: one entry per row of F. */
-function joined(keys: KeyCombination, a: Vector, b: Vector): Float64Array {
-  const D = a.length;
-  const key = new Float64Array(keyRows(keys, D));
-  for (let i = 0; i < D; i++) {
-    if (keys === "concat") {
-      key[i] = a[i]!;
-      key[D + i] = b[i]!;
-    } else {
-      for (let j = 0; j < D; j++) key[i * D + j] = a[i]! * b[j]!;
-    }
-  }
-  return key;
-}
-
-/** (x - mean) / sqrt(variance + eps), as between two reads. */
-export function layerNorm(x: Vector, eps = 1e-5): Float64Array {
-  const size = x.length;
-  let mean = 0;
-  for (let i = 0; i < size; i++) mean += x[i]! / size;
-  let variance = 0;
-  for (let i = 0; i < size; i++) variance += (x[i]! - mean) ** 2 / size;
-  const share = 1 / Math.sqrt(variance + eps);
-  return Float64Array.from({ length: size }, (_, i) => (x[i]! - mean) * share);
-}
-
-/** ⟨a1 ⊗ b1, a2 ⊗ b2⟩ = (a1 · a2)(b1 · b2): how much two pairs of keys match; the sum for concatenated keys. */
-export function keyMatch(keys: KeyCombination, a1: Vector, b1: Vector, a2: Vector, b2: Vector): number {
-  const [first, second] = [dot(a1, a2), dot(b1, b2)];
-  return keys === "product" ? first * second : first + second;
-}
-
-function dot(a: Vector, b: Vector): number {
-  let sum = 0;
-  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
-  return sum;
 }
 
 function wholeSize(name: string, value: number | undefined): number {

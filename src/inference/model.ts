@@ -3,9 +3,9 @@ import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
 import { DataError } from "../errors.ts";
 import { agentFormat, modelFormat, settingsSchema } from "../experiment/settings.ts";
-import { buildSystem, countWeights } from "../experiment/systems.ts";
 import { stateAttrs } from "../graph/index.ts";
-import type { SequenceModel } from "../model/sequence.ts";
+import { buildSystem } from "../model/registry.ts";
+import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { parseJson } from "../store/json.ts";
@@ -109,12 +109,9 @@ export class FwmModel implements StreamSource {
     return countWeights(this.system);
   }
 
-  /** The memory's width, reads and keys; undefined for a system without one. */
-  get memory(): StreamSource["memory"] {
-    const { system } = this.config;
-    return system.name === "fwm"
-      ? { size: system.memory, reads: system.reads, keys: system.keys }
-      : undefined;
+  /** How an answer is traced back to earlier words; undefined for a system that has nothing to show. */
+  get tracer(): StreamSource["tracer"] {
+    return this.system.tracer;
   }
 
   /** A new stream, with an empty memory. */

@@ -7,12 +7,11 @@
  */
 import type { Vocabulary } from "../data/vocabulary.ts";
 import { UsageError } from "../errors.ts";
-import type { KeyCombination } from "../model/fwm.ts";
+import type { NamedVectors, TraceRow, Tracer } from "../model/sequence.ts";
 import type { HostData } from "../runtime/host.ts";
 import type { Program } from "../runtime/program.ts";
 import { tracePrefix } from "./stepProgram.ts";
 import { encodeText } from "./text.ts";
-import { type MemoryTrace, type TracedQuery, type TracedWord, traceReads } from "./trace.ts";
 
 /** What can be read: a text, its words, or their numbers. */
 export type Readable = string | readonly string[] | Int32Array | Uint16Array;
@@ -23,12 +22,26 @@ export interface Answer {
   readonly probability: number;
 }
 
+/** How the answer came about: a number for every word so far from each read, or attention head. */
+export interface Trace {
+  /** The words so far, oldest first; the last one is the "?" itself. */
+  readonly words: readonly string[];
+  /** The first read first. Empty for a system that has nothing to show. */
+  readonly rows: readonly TraceRow[];
+}
+
 /** What a question gives. */
 export interface Reply {
   /** The most probable answers, best first. */
   readonly answers: readonly Answer[];
   /** Which earlier words each read of the memory matched. */
-  readonly trace: MemoryTrace;
+  readonly trace: Trace;
+}
+
+/** A word that went by, with the vectors its system's tracer keeps. */
+interface TracedWord {
+  readonly word: string;
+  readonly vectors: NamedVectors;
 }
 
 /** Choices for a question. */
@@ -57,10 +70,8 @@ export interface StreamSnapshot {
 /** What streams need of their model. */
 export interface StreamSource {
   readonly vocabulary: Vocabulary;
-  /** The memory's shape; undefined for a system without one. */
-  readonly memory:
-    | { readonly size: number; readonly reads: number; readonly keys: KeyCombination }
-    | undefined;
+  /** How an answer is traced back; undefined for a system that has nothing to show. */
+  readonly tracer: Tracer | undefined;
   /** The compiled step for a number of rows, over a state of its own. */
   program(rows: number): Promise<Program>;
 }
@@ -127,7 +138,7 @@ export class Streams {
         row.pending = best[0]!;
         replies[b] = {
           answers: best.slice(0, top).map((id) => ({ word: words[id]!, probability: probabilities[id]! })),
-          trace: traceReads(row.history, this.query(b, outputs)),
+          trace: this.trace(b, outputs),
         };
       });
       return replies;
@@ -279,29 +290,34 @@ export class Streams {
 
   private remember(b: number, token: number, outputs: Outputs): void {
     const { history } = this.rows[b]!;
-    const size = this.source.memory?.size ?? 0;
-    const key = (name: string) => part(outputs[tracePrefix + name]!, b, size).slice();
-    history.push({
-      word: this.source.vocabulary.word(token),
-      ...(size > 0 ? { k1: key("k1"), k2: key("k2") } : {}),
-    });
+    const { tracer, vocabulary } = this.source;
+    const kept = (tracer?.keep ?? []).map((name) => [name, this.vector(outputs, name, b).slice()] as const);
+    history.push({ word: vocabulary.word(token), vectors: Object.fromEntries(kept) });
     if (history.length > this.window) history.shift();
   }
 
-  private query(b: number, outputs: Outputs): TracedQuery | undefined {
-    const { memory } = this.source;
-    if (!memory) return undefined;
-    const { data } = this.program!.state.get("F");
-    const vector = (name: string) => part(outputs[tracePrefix + name]!, b, memory.size);
-    return {
-      memory: {
-        valueSize: memory.size,
-        keys: memory.keys,
-        weights: part(data, b, data.length / this.size),
-      },
-      n: vector("n0"),
-      e: Array.from({ length: memory.reads }, (_, i) => vector(`e${i + 1}`)),
-    };
+  private trace(b: number, outputs: Outputs): Trace {
+    const { history } = this.rows[b]!;
+    const { tracer } = this.source;
+    const words = history.map(({ word }) => word);
+    if (!tracer) return { words, rows: [] };
+    const { plan, state } = this.program!;
+    const names = Object.keys(outputs).filter((name) => name.startsWith(tracePrefix));
+    const now = names.map((name) => name.slice(tracePrefix.length));
+    const rows = tracer.rows(
+      history.map(({ vectors }) => vectors),
+      Object.fromEntries(now.map((name) => [name, this.vector(outputs, name, b)])),
+      Object.fromEntries(plan.updated.map((name) => [name, this.rowOf(state.get(name).data, b)])),
+    );
+    return { words, rows };
+  }
+
+  private vector(outputs: Outputs, name: string, b: number): Float32Array {
+    return this.rowOf(outputs[tracePrefix + name]!, b);
+  }
+
+  private rowOf(data: HostData, b: number): Float32Array {
+    return part(data, b, data.length / this.size);
   }
 }
 

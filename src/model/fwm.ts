@@ -101,6 +101,11 @@ export const releasedMetaRl: FwmVariant = {
 /** The variants by name. */
 export const fwmVariants = { paper, releasedCatbabi, releasedLanguageModel, releasedMetaRl } as const;
 
+/** The keys of an object, for a schema that allows just these. */
+export function keysOf<K extends string>(object: Readonly<Record<K, unknown>>): [K, ...K[]] {
+  return Object.keys(object) as [K, ...K[]];
+}
+
 /** Sizes of a memory. */
 export interface FwmSizes {
   /** H: width of the LSTM that drives it. */

@@ -6,6 +6,7 @@
  * Weight counts and initial values follow the released program: 693,985 weights at vocabulary 200 and
  * sizes 256 / 256 / 32 with three reads.
  */
+import { z } from "zod";
 import { gatherRows, reshape, scoped, state, type Tensor } from "../graph/index.ts";
 import {
   type FwmSizes,
@@ -13,28 +14,72 @@ import {
   type FwmWeights,
   fastWeightShape,
   fwmOutput,
+  fwmVariants,
   fwmWeights,
+  keysOf,
   readStep,
   readVectors,
   releasedCatbabi,
   writeStep,
   writeVectors,
 } from "./fwm.ts";
+import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
-import type { SequenceModel, TokenSizes } from "./sequence.ts";
+import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
 
-/** Sizes and variant of the system. */
-export interface FwmModelConfig extends TokenSizes, FwmSizes {
+const schema = z.strictObject({
+  name: z.literal("fwm"),
+  ...tokenSizes,
+  hidden: size,
+  /** D: width of keys and values. */
+  memory: size.max(1024),
+  /** N_r: reads in a row. */
+  reads: z.int().min(1).max(16),
+  /** Which text of the equations; see docs/fwm.md. */
+  variant: z.enum(keysOf(fwmVariants)),
+  keys: z.enum(["product", "concat"]),
+  /** Tokens per chunk of the parallel form; a matter of speed only. */
+  chunk: z.int().min(1).max(4096),
+});
+
+/** Settings of the system. */
+export type FwmSettings = z.infer<typeof schema>;
+
+/** The system: settings, model, cost. */
+export const fwmSystem: System<FwmSettings> = {
+  schema,
+  build: (settings) =>
+    fwmModel({ ...settings, variant: { ...fwmVariants[settings.variant], keys: settings.keys } }),
+  flops,
+};
+
+/** The system at the paper's sizes, as the authors released it. */
+export const fwmDefaults: FwmSettings = {
+  name: "fwm",
+  vocabulary: 200,
+  embedding: 256,
+  hidden: 256,
+  memory: 32,
+  reads: 3,
+  variant: "releasedCatbabi",
+  keys: "product",
+  chunk: 50,
+};
+
+/** Sizes and variant of a model. */
+export interface FwmModelConfig extends FwmSizes {
+  readonly vocabulary: number;
+  readonly embedding: number;
   readonly variant?: FwmVariant;
   /** Tokens per chunk of the parallel form. */
   readonly chunk?: number;
 }
 
-/** The system. */
+/** Builds the model. */
 export function fwmModel(config: FwmModelConfig): SequenceModel {
-  const { vocabulary: V, embedding: E, hidden: H, variant = releasedCatbabi } = config;
+  const { vocabulary: V, embedding: E, hidden: H, variant = releasedCatbabi, chunk } = config;
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   const controller: LstmWeights = lstmWeights("lstm", { in: E, hidden: H }, variant.cell);
   const memory: FwmWeights = fwmWeights("fwm", config, variant);
@@ -63,7 +108,7 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       const read = fwmWindow(memory, run.h, F!, {
         ...(mask ? { mask } : {}),
         ...(positions ? { positions } : {}),
-        ...(config.chunk ? { chunk: config.chunk } : {}),
+        ...(chunk ? { chunk } : {}),
       });
       return {
         logits: scoped("output", () => linear(output, read.y)),
@@ -88,5 +133,16 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
         trace: { k1, k2, v, beta: reshape(beta, [-1]), ...queries },
       };
     },
+    tracer: fwmTracer(config, variant.keys),
   };
+}
+
+function flops(settings: FwmSettings, { tokens, positions, window }: Work): number {
+  const { embedding: E, hidden: H, vocabulary: V, memory: D, reads, chunk: C, keys } = settings;
+  const K = keys === "product" ? D * D : 2 * D;
+  const seen = positions < tokens ? window : Math.min(C, window);
+  const lstmShare = 2 * 4 * H * (E + H) * tokens;
+  const write = (2 * H * (3 * D + 1) + 2 * 2 * K * D + 2 * 2 * C * D + 2 * C * D) * tokens;
+  const read = (2 * H * (1 + reads) * D + reads * (2 * K * D + 3 * 2 * seen * D) + 2 * D * H) * positions;
+  return lstmShare + write + read + 2 * H * V * positions;
 }

@@ -1,16 +1,29 @@
-/** A single-layer LSTM over tokens: embedding, LSTM, softmax. The plain opponent of the same width. */
+/** A single-layer LSTM over tokens: embedding, LSTM, softmax. The baseline of the same width. */
+import { z } from "zod";
 import { gatherRows, reshape, state } from "../graph/index.ts";
 import { linear, linearWeights } from "./linear.ts";
 import { lstm, lstmStep, lstmWeights } from "./lstm.ts";
-import type { SequenceModel, TokenSizes } from "./sequence.ts";
+import { type SequenceModel, type System, size, tokenSizes } from "./sequence.ts";
 
-/** Sizes of the system. */
-export interface LstmModelConfig extends TokenSizes {
-  readonly hidden: number;
-}
+const schema = z.strictObject({ name: z.literal("lstm"), ...tokenSizes, hidden: size });
 
-/** The system. */
-export function lstmModel({ vocabulary: V, embedding: E, hidden: H }: LstmModelConfig): SequenceModel {
+/** Settings of the system. */
+export type LstmSettings = z.infer<typeof schema>;
+
+/** The system: settings, model, cost. */
+export const lstmSystem: System<LstmSettings> = {
+  schema,
+  build: lstmModel,
+  flops: ({ vocabulary: V, embedding: E, hidden: H }, { tokens, positions }) =>
+    2 * 4 * H * (E + H) * tokens + 2 * H * V * positions,
+};
+
+/** The model that settings describe. */
+export function lstmModel({
+  vocabulary: V,
+  embedding: E,
+  hidden: H,
+}: Omit<LstmSettings, "name">): SequenceModel {
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   const layer = lstmWeights("lstm", { in: E, hidden: H }, "forgetBias1");
   const output = linearWeights(

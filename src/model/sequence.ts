@@ -1,18 +1,24 @@
 /** What every system that reads a stream of tokens looks like from outside. */
-import type { Tensor } from "../graph/index.ts";
+import { z } from "zod";
+import type { Initial, Tensor } from "../graph/index.ts";
 
-/** Sizes of the input and output every such system shares. */
-export interface TokenSizes {
+/** A size in settings. */
+export const size = z.int().min(1).max(65_536);
+
+/** Settings of the input and output that every such system shares. */
+export const tokenSizes = {
   /** Entries of the vocabulary, `<pad>` and `<eos>` included. */
-  readonly vocabulary: number;
+  vocabulary: size,
   /** Width of the embedding. */
-  readonly embedding: number;
-}
+  embedding: size,
+};
 
 /** One part of the recurrent state, declared for a batch. */
 export interface RecurrentPart {
   readonly name: string;
   readonly shape: (batch: number) => readonly number[];
+  /** Value at the start of a stream; zeros unless given. */
+  readonly initial?: Initial;
 }
 
 /** A window of tokens for a system. */
@@ -21,10 +27,31 @@ export interface WindowInput {
   readonly tokens: Tensor;
   /** State before the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
+  /** Whether this is a training step: dropout acts only then. */
+  readonly training: boolean;
   /** f32 [T, B]: 0 at padding, where the state passes through. Absent when the window has none. */
   readonly mask?: Tensor;
-  /** i32 [B, Q]: positions t · B + b to answer at. Absent: everywhere. */
+  /** i32 [B, Q]: positions t · B + b to compute logits at. Absent: everywhere. */
   readonly positions?: Tensor;
+}
+
+/** What a system makes of a window. */
+export interface WindowOutput {
+  /** [T, B, V], or [B, Q, V] at the positions. */
+  readonly logits: Tensor;
+  /** State after the window, in the order of `recurrent`. */
+  readonly state: readonly Tensor[];
+  /** Scalar added to the training loss: a meta-objective, activation regularisation. */
+  readonly penalty?: Tensor;
+}
+
+/** What a system makes of one token per row. */
+export interface StepOutput {
+  /** [B, V] */
+  readonly logits: Tensor;
+  readonly state: readonly Tensor[];
+  /** Named vectors, [B, ·] each, that explain the step; see `Tracer`. */
+  readonly trace: Readonly<Record<string, Tensor>>;
 }
 
 /** A system: weights, recurrent state, a window at once for training, a step for streaming. */
@@ -32,11 +59,53 @@ export interface SequenceModel {
   /** The slow weights, in the order in which they are saved. */
   readonly parameters: readonly Tensor[];
   readonly recurrent: readonly RecurrentPart[];
-  /** Logits [T, B, V], or [B, Q, V] at the positions, and the state after the window. */
-  window(input: WindowInput): { logits: Tensor; state: Tensor[] };
-  /** One token per row, i32 [B]: logits [B, V], the state after it, and named insights for traces. */
-  step(
-    tokens: Tensor,
-    state: readonly Tensor[],
-  ): { logits: Tensor; state: Tensor[]; trace: Record<string, Tensor> };
+  window(input: WindowInput): WindowOutput;
+  /** One token per row, i32 [B]. */
+  step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
+  /** How an answer can be traced to the tokens before it, where the system has something to show. */
+  readonly tracer?: Tracer;
+}
+
+/** Vectors of one row, by name. */
+export type NamedVectors = Readonly<Record<string, Float32Array>>;
+
+/** One read or attention head at a position: a number for every token so far, oldest first. */
+export interface TraceRow {
+  readonly name: string;
+  readonly values: Float32Array;
+}
+
+/** Traces the answer at a position to the tokens before it. */
+export interface Tracer {
+  /** Names of `StepOutput.trace` to keep for every token. */
+  readonly keep: readonly string[];
+  /**
+   * One row per read: `history` has the kept vectors of every token, the last one's too; `now` all of the last
+   * token's trace; `state` the recurrent state after it.
+   */
+  rows(history: readonly NamedVectors[], now: NamedVectors, state: NamedVectors): TraceRow[];
+}
+
+/** How much work a window is, for the analytic count of operations. */
+export interface Work {
+  /** Tokens in all: window times rows. */
+  readonly tokens: number;
+  /** Positions that logits are computed at. */
+  readonly positions: number;
+  /** Tokens per row. */
+  readonly window: number;
+}
+
+/** A system as the registry lists it: its settings, how it is built, what it costs. */
+export interface System<C extends { readonly name: string } = { readonly name: string }> {
+  /** A strict object with the system's name as the literal `name`. */
+  readonly schema: z.ZodType<C>;
+  build(settings: C): SequenceModel;
+  /** Floating-point operations that the equations need forward; a training step needs three times as many. */
+  flops(settings: C, work: Work): number;
+}
+
+/** Number of trained weights. */
+export function countWeights({ parameters }: Pick<SequenceModel, "parameters">): number {
+  return parameters.reduce((total, { shape }) => total + shape.reduce((a, b) => a * b, 1), 0);
 }

@@ -293,7 +293,7 @@ function evalName(batch: number, name: string): string {
 
 interface BuiltWindow {
   readonly before: Tensor[];
-  readonly after: Tensor[];
+  readonly after: readonly Tensor[];
   readonly loss: Tensor;
   readonly losses: Tensor;
   readonly predicted: Tensor;
@@ -311,6 +311,7 @@ function buildWindow(
   const { logits, state: after } = model.window({
     tokens: input("tokens", [T, B], "i32"),
     state: before,
+    training: prefix === trainPrefix,
     ...(padded > 0 ? { mask: input("alive", [T, B]) } : {}),
     ...(mode === "qa" ? { positions: input("queries", positions, "i32") } : {}),
   });

@@ -76,7 +76,7 @@ describe("questions", () => {
     expect(first!.reads).toHaveLength(3);
     first!.reads.forEach((read, i) => {
       expect(read).toHaveLength(first!.words.length);
-      expect(read[3]!).toBeCloseTo(reply.trace.reads[i]![4]!, 4);
+      expect(read[3]!).toBeCloseTo(reply.trace.rows[i]!.values[4]!, 4);
     });
     // The story went on with the model's own answer.
     expect(second!.words[first!.words.length]).toBe(first!.answers[0]!.word);

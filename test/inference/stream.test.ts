@@ -2,11 +2,11 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { UsageError } from "../../src/errors.ts";
-import { buildSystem } from "../../src/experiment/systems.ts";
 import { input, state, stateAttrs, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { type FwmModel, modelFromBytes } from "../../src/inference/model.ts";
 import { UnknownWordError, wordsOf } from "../../src/inference/text.ts";
+import { buildSystem } from "../../src/model/registry.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose } from "../support/check.ts";
@@ -96,7 +96,7 @@ describe("a stream", () => {
     for (let read = 1; read <= 3; read++) {
       const e = asked[`e${read}`]!;
       const want = steps.map(({ trace: { k1, k2 } }) => dot(k1!, n) * dot(k2!, e));
-      expectClose(trace.reads[read - 1]!, want, { rtol: 1e-3, atol: 1e-4, label: `read ${read}` });
+      expectClose(trace.rows[read - 1]!.values, want, { rtol: 1e-3, atol: 1e-4, label: `read ${read}` });
       // n^(i) = LN(F vec(n ⊗ e)), spelled out.
       const value = Float64Array.from({ length: D }, (_, c) => {
         let sum = 0;
@@ -174,7 +174,7 @@ describe("a stream", () => {
     await stream.read(story);
     const { trace } = await stream.ask(question);
     expect(trace.words).toEqual(words.slice(-7));
-    expect(trace.reads.map(({ length }) => length)).toEqual([7, 7, 7]);
+    expect(trace.rows.map(({ values }) => values.length)).toEqual([7, 7, 7]);
   });
 
   test("calls made at once follow each other", async () => {
@@ -199,7 +199,7 @@ describe("a stream", () => {
     const steps = oracle(["<eos>", ...wordsOf(question)], system);
     const { n0, e1 } = steps.at(-1)!.trace;
     const want = steps.map(({ trace: { k1, k2 } }) => dot(k1!, n0!) + dot(k2!, e1!));
-    expectClose(trace.reads[0]!, want, { rtol: 1e-3, atol: 1e-5 });
+    expectClose(trace.rows[0]!.values, want, { rtol: 1e-3, atol: 1e-5 });
   });
 });
 

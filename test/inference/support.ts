@@ -1,9 +1,9 @@
 /** Small models for tests of inference: settings, weights under a seed, files as bytes. */
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts";
-import { buildSystem } from "../../src/experiment/systems.ts";
 import { stateAttrs } from "../../src/graph/index.ts";
 import type { ModelBytes } from "../../src/inference/model.ts";
+import { buildSystem } from "../../src/model/registry.ts";
 import { State } from "../../src/runtime/state.ts";
 import { encodeSafetensors, type TensorData } from "../../src/store/safetensors.ts";
 

@@ -244,7 +244,7 @@ describe("catbAbI system: the authors' logits, state, loss and gradients", () =>
         const before = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
         const run =
           form === "parallel"
-            ? model.window({ tokens, state: before, mask })
+            ? model.window({ tokens, state: before, mask, training: true })
             : stepwise(model, tokens, before, mask);
         const loss = crossEntropy(run.logits, targets, counted);
         const grads = grad(loss, model.parameters);

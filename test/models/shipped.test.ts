@@ -26,7 +26,7 @@ test("transitive inference: mice fear wolves, Gertrude is a mouse", async () => 
   const { answers, trace } = await stream.ask("what is gertrude afraid of ?");
   expect(answers[0]).toMatchObject({ word: "wolf" });
   expect(answers[0]!.probability).toBeGreaterThan(0.9);
-  expect(trace.reads.length).toBe(3);
+  expect(trace.rows.length).toBe(3);
 });
 
 test("two facts chained: who holds it, and where she is", async () => {

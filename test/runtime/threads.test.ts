@@ -44,6 +44,7 @@ describe("two threads", () => {
     const model = fwmModel({ vocabulary: V, embedding: 64, hidden: 64, memory: 16, reads: 3 });
     const recurrent: Tensor[] = model.recurrent.map(({ shape }) => zeros(shape(B)));
     const { logits } = model.window({
+      training: true,
       tokens: input("tokens", [T, B], "i32"),
       state: recurrent,
       positions: input("queries", [B, 16], "i32"),

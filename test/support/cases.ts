@@ -257,6 +257,7 @@ const fwmTraining: Case = {
     const model = fwmModel({ vocabulary: V, embedding: 5, hidden: 7, memory: 3, reads: 2, chunk: 4 });
     const before = model.recurrent.map(({ name, shape }) => state(`train.${name}`, shape(B)));
     const { logits, state: after } = model.window({
+      training: true,
       tokens: input("tokens", [T, B], "i32"),
       state: before,
       mask: input("alive", [T, B]),

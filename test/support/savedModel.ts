@@ -1,9 +1,9 @@
 /** Small saved models with drawn weights, and the plain equations they have to follow. */
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts";
-import { buildSystem } from "../../src/experiment/systems.ts";
 import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
+import { buildSystem } from "../../src/model/registry.ts";
 import { integer, keyOf } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { State } from "../../src/runtime/state.ts";

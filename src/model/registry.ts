@@ -1,0 +1,48 @@
+/** Every system by name. A new one is a file beside this one and a line here. */
+import { z } from "zod";
+import { fwmSystem } from "./fwmModel.ts";
+import { lstmSystem } from "./lstmModel.ts";
+import type { SequenceModel, System, Work } from "./sequence.ts";
+
+/** The systems that read a stream of tokens. */
+const builtIn = {
+  fwm: fwmSystem,
+  lstm: lstmSystem,
+} as const;
+
+/** Settings of one of the systems that come with the package. */
+export type SystemSettings = z.infer<(typeof builtIn)[keyof typeof builtIn]["schema"]>;
+
+const systems = new Map<string, System>(Object.entries(builtIn));
+
+/** Adds a system of one's own, before settings that name it are read. */
+export function registerSystem<C extends { readonly name: string }>(name: string, system: System<C>): void {
+  systems.set(name, system);
+}
+
+/** Names of all systems. */
+export function systemNames(): string[] {
+  return [...systems.keys()];
+}
+
+/** Settings of any system, told apart by their name. */
+export const systemSchema: z.ZodType<SystemSettings> = z.lazy(() => {
+  const schemas = [...systems.values()].map(({ schema }) => schema);
+  return z.discriminatedUnion("name", schemas as never);
+}) as never;
+
+/** The model that settings describe. */
+export function buildSystem(settings: { readonly name: string }): SequenceModel {
+  return systemOf(settings.name).build(settings);
+}
+
+/** Floating-point operations of a system's forward pass over a window, counted from its equations. */
+export function systemFlops(settings: { readonly name: string }, work: Work): number {
+  return systemOf(settings.name).flops(settings, work);
+}
+
+function systemOf(name: string): System {
+  const system = systems.get(name);
+  if (!system) throw new Error(`internal: the schema let through the system ${name}`);
+  return system;
+}
