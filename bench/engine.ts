@@ -5,13 +5,13 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ModelProtoSchema } from "onnx-buf";
 import * as ort from "onnxruntime-node";
+import { elapsed, filled, interleaved, summary } from "../src/bench/measure.ts";
 import { grad } from "../src/compile/grad.ts";
 import { input, matmul, mul, sum, type Tensor } from "../src/graph/index.ts";
 import { type LstmWeights, lstm } from "../src/model/lstm.ts";
 import { defaultThreads, nodeRuntime } from "../src/runtime/node.ts";
 import { compile } from "../src/runtime/program.ts";
 import { lstmByRecomputation } from "./lstmForms.ts";
-import { elapsed, filled, interleaved, summary } from "./measure.ts";
 
 /** Sizes of the LSTM that is measured: the paper's controller. */
 export const lstmSizes = { time: 200, batch: 64, input: 256, hidden: 256 } as const;

@@ -1,14 +1,14 @@
 /** How the cost of a training step grows with one size at a time, in our form and token by token. */
 
+import { elapsed, summary } from "../src/bench/measure.ts";
 import { StreamBatcher } from "../src/data/batches.ts";
 import { generatedSource } from "../src/data/streams.ts";
-import type { Settings } from "../src/experiment/settings.ts";
-import { fwmSystem } from "../src/experiment/settings.ts";
+import { objectiveOf } from "../src/experiment/catbabi/objective.ts";
+import { fwmDefaults } from "../src/model/fwmModel.ts";
 import { buildSystem } from "../src/model/registry.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { adam } from "../src/train/optimizers.ts";
 import { SequenceTrainer } from "../src/train/sequenceTrainer.ts";
-import { elapsed, summary } from "./measure.ts";
 import { tokenByToken } from "./peers.ts";
 
 /** One measured point. */
@@ -71,17 +71,19 @@ async function stepTime(
   repeats: number,
   plain: boolean,
 ): Promise<number> {
-  const system: Settings["system"] = { ...fwmSystem, memory, reads };
+  const system = { ...fwmDefaults, memory, reads };
   const model = buildSystem(system);
   const trainer = new SequenceTrainer(
     plain ? tokenByToken(model) : model,
-    { mode: "lm", optimizer: adam(), clip: 0, averaging: 0, seed: 1 },
+    { optimizers: { first: adam() }, clip: 0, emaDecay: 0, seed: 1 },
     { runtime: nodeRuntime },
   );
   const batcher = new StreamBatcher(generatedSource(1), { batch, window });
   const times: number[] = [];
   for (let step = 0; step < repeats + 1; step++) {
-    const ms = await elapsed(() => trainer.step(batcher.next(), 1e-3, { seed: 1, step }));
+    const ms = await elapsed(() =>
+      trainer.step(objectiveOf(batcher.next(), "lm"), { learningRate: 1e-3, key: { seed: 1, step } }),
+    );
     if (step > 0) times.push(ms);
   }
   await trainer.release();

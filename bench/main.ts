@@ -1,15 +1,71 @@
 /** `npm run bench -- <what> [--json]`: benchmarks that are not part of the installed program. */
+import { parseArgs } from "node:util";
+import { table } from "../src/report/table.ts";
 import { benchEngine, describeEngine } from "./engine.ts";
+import { benchGrowth, type GrowthSeries } from "./growth.ts";
+import { benchPeers, type PeersReport } from "./peers.ts";
 
-const [what, ...flags] = process.argv.slice(2);
-if (what !== "engine" || flags.some((flag) => flag !== "--json")) {
+const onNote = (text: string): void => void process.stderr.write(`${text}\n`);
+
+function describePeers(report: PeersReport): string {
+  return table([
+    ["form", "mode", "step ms", "times ours"],
+    ["ours, parallel", "qa", report.oursQaMs.toFixed(0), "1"],
+    ["ours, token by token", "qa", report.plainFormQaMs.toFixed(0), report.plainFormRatio.toFixed(1)],
+    ["ours, parallel", "lm", report.oursLmMs.toFixed(0), "1"],
+    ["ours, token by token", "lm", report.plainFormLmMs.toFixed(0), report.plainFormLmRatio.toFixed(1)],
+    [report.tfjsBackend, "qa", report.tfjsMs.toFixed(0), report.tfjsRatio.toFixed(1)],
+  ]);
+}
+
+function describeGrowth(series: readonly GrowthSeries[]): string {
+  return series
+    .map(({ over, points, exponent, plainExponent }) =>
+      table([
+        [over, "ms", "token by token, ms"],
+        ...points.map(({ value, parallelMs, plainMs }) => [
+          `${value}`,
+          parallelMs.toFixed(0),
+          plainMs?.toFixed(0) ?? "",
+        ]),
+        ["exponent", exponent.toFixed(2), plainExponent?.toFixed(2) ?? ""],
+      ]),
+    )
+    .join("\n");
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    json: { type: "boolean", default: false },
+    quick: { type: "boolean", default: false },
+    batch: { type: "string", default: "32" },
+    window: { type: "string", default: "200" },
+    repeats: { type: "string", default: "3" },
+  },
+});
+const [batch, window, repeats] = [values.batch, values.window, values.repeats].map(Number);
+const benchmarks: Readonly<Record<string, () => Promise<readonly [document: unknown, text: string]>>> = {
+  async engine() {
+    const report = await benchEngine();
+    return [report, describeEngine(report)];
+  },
+  async peers() {
+    const report = await benchPeers({ batch, window, repeats, onNote });
+    return [report, describePeers(report)];
+  },
+  async growth() {
+    const series = await benchGrowth({ repeats, quick: values.quick, onNote });
+    return [{ series }, describeGrowth(series)];
+  },
+};
+const benchmark = Object.hasOwn(benchmarks, positionals[0] ?? "") ? benchmarks[positionals[0]!] : undefined;
+if (!benchmark) {
   process.stderr.write(
-    "usage: npm run bench -- engine [--json]\n       for training and streaming speed: fwm bench --help\n",
+    "usage: npm run bench -- engine|peers|growth [--json]\n       for training and streaming speed: fwm bench --help\n",
   );
   process.exit(2);
 }
-const report = await benchEngine();
-process.stdout.write(
-  `${flags.includes("--json") ? JSON.stringify(report, null, 2) : describeEngine(report)}\n`,
-);
+const [document, text] = await benchmark();
+process.stdout.write(`${values.json ? JSON.stringify(document, null, 2) : text}\n`);
 process.exit(0);

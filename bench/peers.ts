@@ -2,14 +2,17 @@
  * The same training step in other forms, side by side in one run: our parallel form, our engine token by token,
  * and TensorFlow.js token by token.
  */
-import { fwmSystem } from "../src/experiment/settings.ts";
+
+import { interleaved } from "../src/bench/measure.ts";
+import type { Batch } from "../src/data/batches.ts";
+import { type Mode, objectiveOf } from "../src/experiment/catbabi/objective.ts";
 import { gatherRows, reshape, scan } from "../src/graph/index.ts";
+import { fwmDefaults } from "../src/model/fwmModel.ts";
 import { buildSystem } from "../src/model/registry.ts";
 import type { SequenceModel } from "../src/model/sequence.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { adam } from "../src/train/optimizers.ts";
-import { SequenceTrainer, type TokenBatch } from "../src/train/sequenceTrainer.ts";
-import { interleaved } from "./measure.ts";
+import { SequenceTrainer } from "../src/train/sequenceTrainer.ts";
 import { fwmBenchSizes, fwmProblem } from "./peers/fwmProblem.ts";
 
 /** What `fwm bench peers` reports: milliseconds per step and how many times slower than ours. */
@@ -39,27 +42,35 @@ export async function benchPeers({
 } = {}): Promise<PeersReport> {
   const sizes = { ...fwmBenchSizes, batch, steps: window };
   const problem = fwmProblem(sizes);
-  const tokens: TokenBatch = {
+  const cut: Batch = {
     batch,
     window,
     tokens: problem.inputs.map((token) => Math.max(1, token)),
     targets: problem.targets,
     questions: problem.questions,
+    tasks: new Uint8Array(batch * window),
+    epoch: 0,
     padded: 0,
   };
-  const open = (mode: "qa" | "lm", plain: boolean): SequenceTrainer => {
-    const model = buildSystem(fwmSystem);
-    const settings = { mode, optimizer: adam(), clip: 0, averaging: 0, seed: 1 } as const;
+  const open = (plain: boolean): SequenceTrainer => {
+    const model = buildSystem(fwmDefaults);
+    const settings = { optimizers: { first: adam() }, clip: 0, emaDecay: 0, seed: 1 };
     return new SequenceTrainer(plain ? tokenByToken(model) : model, settings, { runtime: nodeRuntime });
   };
   let step = 0;
-  const stepper = (trainer: SequenceTrainer) => () => trainer.step(tokens, 1e-3, { seed: 1, step: step++ });
+  const stepper = (trainer: SequenceTrainer, mode: Mode) => {
+    const window = objectiveOf(cut, mode);
+    return () => trainer.step(window, { learningRate: 1e-3, key: { seed: 1, step: step++ } });
+  };
 
   // Two trainers at a time: the plain form keeps a memory per token and needs gigabytes.
-  const compared = async (mode: "qa" | "lm"): Promise<{ ours: number; plain: number }> => {
+  const compared = async (mode: Mode): Promise<{ ours: number; plain: number }> => {
     onNote(`${mode} mode: ours and the plain form`);
-    const [ours, plain] = [open(mode, false), open(mode, true)];
-    const times = await interleaved({ plain: stepper(plain), ours: stepper(ours) }, { repeats, warmup: 1 });
+    const [ours, plain] = [open(false), open(true)];
+    const times = await interleaved(
+      { plain: stepper(plain, mode), ours: stepper(ours, mode) },
+      { repeats, warmup: 1 },
+    );
     await ours.release();
     await plain.release();
     return { ours: times.ours.median, plain: times.plain.median };
@@ -70,9 +81,9 @@ export async function benchPeers({
   onNote("qa mode: ours and TensorFlow.js");
   const { tfjsFwm } = await import("./peers/tfjsFwm.ts");
   const peer = await tfjsFwm(sizes);
-  const ours = open("qa", false);
+  const ours = open(false);
   const beside = await interleaved(
-    { tfjs: () => peer.run(), settle: stepper(ours), ours: stepper(ours) },
+    { tfjs: () => peer.run(), settle: stepper(ours, "qa"), ours: stepper(ours, "qa") },
     { repeats, warmup: 1 },
   );
   peer.dispose();

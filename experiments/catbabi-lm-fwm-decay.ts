@@ -1,10 +1,10 @@
 /** Our recipe in language-model mode. */
-import { experiment } from "../src/experiment/settings.ts";
+import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import lm from "./catbabi-lm-fwm.ts";
 import decay from "./catbabi-qa-fwm-decay.ts";
 
-export default experiment({
+export default catbabiExperiment({
   ...lm,
-  shows: "catbAbI, language-model mode, FWM, our recipe: decaying rate, averaged weights",
+  description: "catbAbI, language-model mode, FWM, our recipe: decaying rate, averaged weights",
   settings: { ...lm.settings, training: decay.settings.training },
 });

@@ -1,10 +1,10 @@
-/** Our recipe in language-model mode on endless stories: every second one is newly told. */
-import { experiment } from "../src/experiment/settings.ts";
+/** Our recipe in language-model mode on endless stories: every second one is generated. */
+import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import decay from "./catbabi-lm-fwm-decay.ts";
 import mixed from "./catbabi-qa-fwm-mixed.ts";
 
-export default experiment({
+export default catbabiExperiment({
   ...decay,
-  shows: "catbAbI, language-model mode, FWM, our recipe on real and generated stories, half each",
+  description: "catbAbI, language-model mode, FWM, our recipe on real and generated stories, half each",
   settings: { ...decay.settings, task: { ...mixed.settings.task, mode: "lm" } },
 });

@@ -1,10 +1,15 @@
-/** Fast Weight Memory on catbAbI as a language model: every next token is learned, answers are judged. */
-import { catbabiTask, experiment, fwmSystem, releasedTraining } from "../src/experiment/settings.ts";
+/** Fast Weight Memory on catbAbI as a language model: every next token is learned, answers are scored. */
+import {
+  catbabiExperiment,
+  catbabiSystem,
+  catbabiTask,
+  releasedTraining,
+} from "../src/experiment/catbabi/settings.ts";
 import qa from "./catbabi-qa-fwm.ts";
 
-export default experiment({
-  shows: "catbAbI, language-model mode, FWM, the released recipe",
-  settings: { task: { ...catbabiTask, mode: "lm" }, system: fwmSystem, training: releasedTraining },
+export default catbabiExperiment({
+  description: "catbAbI, language-model mode, FWM, the released recipe",
+  settings: { task: { ...catbabiTask, mode: "lm" }, system: catbabiSystem, training: releasedTraining },
   smoke: qa.smoke,
   paper: { accuracy: 0.9304, perplexity: 1.45 },
 });

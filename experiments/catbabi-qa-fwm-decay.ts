@@ -2,24 +2,27 @@
  * Our recipe for the same system: a rate that falls to zero, averaged weights, a clipped gradient. Half the
  * steps of the released recipe.
  */
-import { catbabiTask, experiment, fwmSystem, releasedTraining } from "../src/experiment/settings.ts";
+import {
+  catbabiExperiment,
+  catbabiSystem,
+  catbabiTask,
+  releasedTraining,
+} from "../src/experiment/catbabi/settings.ts";
 import qa from "./catbabi-qa-fwm.ts";
 
-export default experiment({
-  shows: "catbAbI, question answering, FWM, our recipe: decaying rate, averaged weights",
+export default catbabiExperiment({
+  description: "catbAbI, question answering, FWM, our recipe: decaying rate, averaged weights",
   settings: {
     task: catbabiTask,
-    system: fwmSystem,
+    system: catbabiSystem,
     training: {
       ...releasedTraining,
       steps: 25_000,
-      learningRate: 1.5e-3,
-      warmup: 250,
-      decay: "cosine",
-      final: 0.01,
+      optimizer: { ...releasedTraining.optimizer, learningRate: 1.5e-3 },
+      schedule: { name: "cosine", warmup: 250, decayStart: 0, finalLrRatio: 0.01 },
       clip: 1,
-      averaging: 0.999,
-      validEvery: 500,
+      emaDecay: 0.999,
+      evalEvery: 500,
     },
   },
   smoke: qa.smoke,

@@ -1,9 +1,9 @@
-/** Our recipe on endless stories: every second one is newly told, and none of those is seen twice. */
-import { experiment } from "../src/experiment/settings.ts";
+/** Our recipe on endless stories: every second one is generated, and none of those is seen twice. */
+import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import decay from "./catbabi-qa-fwm-decay.ts";
 
-export default experiment({
+export default catbabiExperiment({
   ...decay,
-  shows: "catbAbI, question answering, FWM, our recipe on real and generated stories, half each",
-  settings: { ...decay.settings, task: { ...decay.settings.task, source: "mixed", share: 0.5 } },
+  description: "catbAbI, question answering, FWM, our recipe on real and generated stories, half each",
+  settings: { ...decay.settings, task: { ...decay.settings.task, source: "mixed", generatedFraction: 0.5 } },
 });

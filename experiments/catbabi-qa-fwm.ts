@@ -1,5 +1,10 @@
 /** The paper's main result: Fast Weight Memory on catbAbI, question answering, by the released recipe. */
-import { catbabiTask, experiment, fwmSystem, releasedTraining } from "../src/experiment/settings.ts";
+import {
+  catbabiExperiment,
+  catbabiSystem,
+  catbabiTask,
+  releasedTraining,
+} from "../src/experiment/catbabi/settings.ts";
 
 /** Updates and validation accuracy of the authors' run. */
 const authorsRun = [
@@ -28,13 +33,13 @@ const authorsRun = [
   [50_000, 0.959],
 ] as const;
 
-export default experiment({
-  shows: "catbAbI, question answering, FWM, the released recipe",
-  settings: { task: catbabiTask, system: fwmSystem, training: releasedTraining },
+export default catbabiExperiment({
+  description: "catbAbI, question answering, FWM, the released recipe",
+  settings: { task: catbabiTask, system: catbabiSystem, training: releasedTraining },
   smoke: {
     task: { source: "generated", tasks: "1,15" },
     system: { embedding: 32, hidden: 32, memory: 8 },
-    training: { batch: 8, window: 50, steps: 50, validEvery: 25, logEvery: 5, validBatch: 16 },
+    training: { batch: 8, window: 50, steps: 50, evalEvery: 25, logEvery: 5, evalBatch: 16 },
   },
   paper: {
     accuracy: 0.9675,

@@ -1,9 +1,9 @@
 /** A plain LSTM of the same width: what the memory is worth. */
-import { catbabiTask, experiment, releasedTraining } from "../src/experiment/settings.ts";
+import { catbabiExperiment, catbabiTask, releasedTraining } from "../src/experiment/catbabi/settings.ts";
 import qa from "./catbabi-qa-fwm.ts";
 
-export default experiment({
-  shows: "catbAbI, question answering, one LSTM layer of the FWM's width",
+export default catbabiExperiment({
+  description: "catbAbI, question answering, one LSTM layer of the FWM's width",
   settings: {
     task: catbabiTask,
     system: { name: "lstm", vocabulary: 200, embedding: 256, hidden: 256 },

@@ -6,17 +6,17 @@ import {
   publishedCurve,
   releasedMetarlTraining,
   releasedTask,
-} from "../src/experiment/metarlSettings.ts";
+} from "../src/experiment/metarl/settings.ts";
 
 export default metarlExperiment({
-  shows: "meta-RL on random graphs, FWM 32/16, the released rules and advantage",
+  description: "meta-RL on random graphs, FWM 32/16, the released rules and advantage",
   settings: { task: releasedTask, system: fwmAgentSettings, training: releasedMetarlTraining },
   smoke: { ...metarlSmoke, system: { hidden: 16, memory: 8 } },
   // The authors' log.
   paper: {
     episodes: 51_000,
-    trainReward: 109.98,
-    testReward: 107.1,
+    trainReturn: 109.98,
+    testReturn: 107.1,
     curve: publishedCurve(
       [0, 45.8, 45.5],
       [1_000, 50.0, 49.5],

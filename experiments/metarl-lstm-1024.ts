@@ -1,20 +1,20 @@
 /** The LSTM at twice the width: 4,276,228 weights. */
-import { metarlExperiment, metarlSmoke, publishedCurve } from "../src/experiment/metarlSettings.ts";
+import { metarlExperiment, metarlSmoke, publishedCurve } from "../src/experiment/metarl/settings.ts";
 import released from "./metarl-fwm.ts";
 
 export default metarlExperiment({
-  shows: "meta-RL on random graphs, LSTM 1024, the released rules and advantage",
+  description: "meta-RL on random graphs, LSTM 1024, the released rules and advantage",
   settings: {
     task: released.settings.task,
     system: { name: "lstm", hidden: 1024 },
-    training: { ...released.settings.training, steps: 232_000 },
+    training: { ...released.settings.training, episodes: 232_000 },
   },
   smoke: { ...metarlSmoke, system: { hidden: 32 } },
   // The authors' log.
   paper: {
     episodes: 232_000,
-    trainReward: 143.13,
-    testReward: 79.82,
+    trainReturn: 143.13,
+    testReturn: 79.82,
     curve: publishedCurve(
       [0, 45.6, 46.1],
       [1_000, 50.9, 50.2],

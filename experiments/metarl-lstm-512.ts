@@ -1,20 +1,20 @@
 /** An LSTM without a memory of its own: 1,089,540 weights, a hundred times as many as the FWM. */
-import { metarlExperiment, metarlSmoke, publishedCurve } from "../src/experiment/metarlSettings.ts";
+import { metarlExperiment, metarlSmoke, publishedCurve } from "../src/experiment/metarl/settings.ts";
 import released from "./metarl-fwm.ts";
 
 export default metarlExperiment({
-  shows: "meta-RL on random graphs, LSTM 512, the released rules and advantage",
+  description: "meta-RL on random graphs, LSTM 512, the released rules and advantage",
   settings: {
     task: released.settings.task,
     system: { name: "lstm", hidden: 512 },
-    training: { ...released.settings.training, steps: 278_000 },
+    training: { ...released.settings.training, episodes: 278_000 },
   },
   smoke: { ...metarlSmoke, system: { hidden: 32 } },
   // The authors' log.
   paper: {
     episodes: 278_000,
-    trainReward: 126.13,
-    testReward: 83.37,
+    trainReturn: 126.13,
+    testReturn: 83.37,
     curve: publishedCurve(
       [0, 45.6, 45.5],
       [1_000, 50.1, 49.4],

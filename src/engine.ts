@@ -25,17 +25,18 @@ export {
 } from "./runtime/program.ts";
 export type { Device, Runtime, Session, SessionOptions } from "./runtime/runtime.ts";
 export { State } from "./runtime/state.ts";
+export type { OptimizerSettings, ScheduleSettings } from "./train/optimizerSettings.ts";
 export {
   adam,
   asgd,
-  averaged,
   clipByNorm,
   globalNorm,
+  movingAverage,
   type Optimizer,
   sgd,
   type Update,
 } from "./train/optimizers.ts";
-export { rateAt, type ScheduleSettings } from "./train/schedules.ts";
+export { type ScheduleTime, scheduleFactor } from "./train/schedules.ts";
 
 /** ONNX Runtime for Node. */
 export async function loadNodeRuntime(): Promise<Runtime> {

@@ -34,7 +34,7 @@ export {
   type StorySource,
 } from "./data/streams.ts";
 export { catbabiVocabulary, Vocabulary } from "./data/vocabulary.ts";
-// Meta-reinforcement learning: random graphs, the rules they are played by, and the players that frame an agent
+// Meta-reinforcement learning: random graphs, their rules, and the baselines an agent is measured by
 export {
   type Baseline,
   explorerBaseline,
@@ -52,21 +52,40 @@ export {
 } from "./environment/index.ts";
 // Errors, each with the exit code it gives a program
 export { DataError, exitCode, FwmError, ShapeError, UsageError } from "./errors.ts";
-// Training: an experiment is settings; a run folder is what it leaves
-export { type RunContext, type RunPlan, trainCatbabi } from "./experiment/catbabi.ts";
-// Agents: trained, evaluated with fixed weights, and watched step by step
-export { type MetarlContext, trainMetarl } from "./experiment/metarl.ts";
+// Training: an experiment is settings; a run folder is what it leaves. A kind, a system or an experiment of one's own is
+// registered and then trained, evaluated, swept and reported like those that come with the package
+export type { CatbabiEvaluation, CatbabiOptions } from "./experiment/catbabi/options.ts";
+export type { Score, Tally } from "./experiment/catbabi/score.ts";
 export {
-  type AgentEvaluation,
-  type AgentSplit,
-  type EvaluateAgentOptions,
-  evaluateAgent,
-  frameReward,
-  type MeanReward,
-  type PlayOptions,
-} from "./experiment/metarlEvaluate.ts";
+  type CatbabiExperiment,
+  type CatbabiSettings,
+  catbabiExperiment,
+  catbabiSchema,
+  catbabiSystem,
+  catbabiTask,
+  releasedTraining,
+} from "./experiment/catbabi/settings.ts";
+export type {
+  BaseEvaluation,
+  BaseSettings,
+  EvaluationContext,
+  Experiment,
+  Kind,
+  Measure,
+  SavedModel,
+  Session,
+  SessionContext,
+  SessionSnapshot,
+} from "./experiment/kind.ts";
+// Agents: evaluated with fixed weights, and watched step by step
+export { baselineReturns } from "./experiment/metarl/evaluate.ts";
+export type {
+  BaselineReturns,
+  MeanReturn,
+  MetarlEvaluation,
+  MetarlOptions,
+} from "./experiment/metarl/options.ts";
 export {
-  type AgentSettings,
   fwmAgentSettings,
   type MetarlExperiment,
   type MetarlSettings,
@@ -74,19 +93,16 @@ export {
   metarlSchema,
   releasedMetarlTraining,
   releasedTask as releasedMetarlTask,
-} from "./experiment/metarlSettings.ts";
-export { type Rollout, type RolloutOptions, type RolloutStep, rollOut } from "./experiment/rollout.ts";
+} from "./experiment/metarl/settings.ts";
 export {
-  catbabiTask,
-  type Experiment,
-  experiment,
-  fwmSystem,
-  releasedTraining,
-  type Settings,
-  type SystemSettings,
-  settingsSchema,
-  type TrainingSettings,
-} from "./experiment/settings.ts";
+  experimentNames,
+  findExperiment,
+  kindOf,
+  registerExperiments,
+  registerKind,
+} from "./experiment/registry.ts";
+export { type Rollout, type RolloutOptions, type RolloutStep, rollOut } from "./experiment/rollout.ts";
+export { type EvaluateOptions, evaluateSaved, loadSaved } from "./experiment/savedModel.ts";
 export {
   type Change,
   type Grid,
@@ -98,16 +114,12 @@ export {
   sweepMembers,
   sweepStates,
 } from "./experiment/sweep.ts";
+export { type RunContext, type RunEnd, type RunPlan, trainRun } from "./experiment/trainRun.ts";
 // Answering: models, streams, the memory alone
-export {
-  type EvaluateOptions,
-  type Evaluation,
-  type EvaluationSplit,
-  evaluateModel,
-  type StartState,
-} from "./inference/evaluate.ts";
 export * from "./inference/index.ts";
 export { type LoadOptions, loadModel } from "./inference/load.ts";
+export { buildSystem, registerSystem, type SystemSettings } from "./model/registry.ts";
+export type { SequenceModel, System, Tracer } from "./model/sequence.ts";
 // What training wrote
 export { type LoadedCheckpoint, loadCheckpoint } from "./store/checkpoint.ts";
 export { type MetricRecord, readMetrics } from "./store/metrics.ts";
@@ -119,6 +131,4 @@ export {
 } from "./store/modelFolder.ts";
 export { listRuns, type RunListing, type RunRecord, type RunState, readRun } from "./store/runRecord.ts";
 export { decodeSafetensors, encodeSafetensors, type TensorData, type Tensors } from "./store/safetensors.ts";
-export type { A2cEnd, A2cWatch } from "./train/a2c.ts";
-export { DivergedError, type LoopEnd, type LoopWatch } from "./train/loop.ts";
-export type { Score, Tally } from "./train/score.ts";
+export { DivergedError, type LoopCallbacks, type LoopEnd, type StepReport } from "./train/loop.ts";

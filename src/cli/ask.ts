@@ -5,12 +5,12 @@ import { UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
 import { encodeText, plainWords, wordsOf } from "../inference/text.ts";
+import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawBar, drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
 import { file, folder, integer, oneOf } from "./params.ts";
 import { shipped, whereIs } from "./shipped.ts";
-import { thousands } from "./table.ts";
 
 /** The model that comes with the package, below its root. */
 

@@ -1,16 +1,17 @@
 /** `fwm bench`: how fast training and answering are on this machine. */
 
-import type { TrainRow } from "../../bench/train.ts";
-import { experimentNames, findExperiment } from "../../experiments/index.ts";
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { UsageError } from "../errors.ts";
-import { schemaFor } from "../experiment/kinds.ts";
-import type { MetarlSettings } from "../experiment/metarlSettings.ts";
-import type { Settings } from "../experiment/settings.ts";
+import type { BenchRow, Kind } from "../experiment/kind.ts";
+import { experimentNames, kindOf, requireExperiment } from "../experiment/registry.ts";
+import { table, thousands } from "../report/table.ts";
+import { programFolder } from "../store/programFolder.ts";
 import { command, group } from "./command.ts";
 import { assignments, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
 import { flag, integer, oneOf, texts, value } from "./params.ts";
-import { table, thousands } from "./table.ts";
 
 const integers = (text: string, name: string): readonly number[] => {
   const list = text.split(",").map(Number);
@@ -30,7 +31,7 @@ const trainCommand = command({
         "fwm bench train catbabi-lm-fwm --batches 2 --window 20 --steps 1 --mode lm --set system.memory=8 --json",
     },
   ],
-  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf(experimentNames(), { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. system.memory=64" }),
     batches: value(
@@ -43,80 +44,69 @@ const trainCommand = command({
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
   run: async ({ args, options, out }) => {
-    const definition = findExperiment(args.experiment);
-    const { settings } = resolveSettings(schemaFor(definition.settings), [
-      layer("experiment", definition.settings),
-      assignments(options.set),
-    ]);
-    const threads = options.threads ? { threads: options.threads } : {};
-    if (settings.task.name === "metarl") {
-      await benchAgents(out, args.experiment, settings as MetarlSettings, threads);
-      return;
+    const { settings: own } = requireExperiment(args.experiment);
+    const kind = kindOf(own);
+    const { set, ...given } = options;
+    const { settings } = resolveSettings(
+      kind.schema,
+      [layer("experiment", own), assignments(set)],
+      kind.renamed,
+    );
+    const chosen = Object.fromEntries(Object.entries(given).filter(([, is]) => is !== undefined));
+    const bench = { steps: options.steps, ...chosen };
+    const { benchRow } = await import("../experiment/benchRow.ts");
+    const rows: BenchRow[] = [];
+    for (const row of kind.benchRows(settings, bench)) {
+      out.note(`${args.experiment}: ${Object.entries(row.label).flat().join(" ")}`);
+      rows.push(await benchRow(row, bench));
     }
-    const { system, training } = settings as Settings;
-    const { benchRow, partNames } = await import("../../bench/train.ts");
-    const modes = options.mode === "both" ? (["qa", "lm"] as const) : [options.mode];
-    const rows: TrainRow[] = [];
-    for (const mode of modes) {
-      for (const batch of options.batches) {
-        out.note(`${args.experiment}: ${mode} mode, batch ${batch}`);
-        rows.push(
-          await benchRow({
-            system,
-            mode,
-            batch,
-            window: options.window ?? training.window,
-            steps: options.steps,
-            ...threads,
-          }),
-        );
-      }
-    }
-    out.result({ experiment: args.experiment, rows }, () => {
-      const numbers = rows.map((row) => [
-        row.mode,
-        row.batch,
-        thousands(Math.round(row.tokensPerSecond)),
-        row.stepMs.toFixed(0),
-        thousands(Math.round(row.peakMemoryMB)),
-        row.gflops.toFixed(0),
-        `${(100 * row.shareOfPeak).toFixed(0)}%`,
-      ]);
-      const parts = rows.map((row) => [
-        row.mode,
-        row.batch,
-        ...partNames.map((part) => row.parts[part].toFixed(1)),
-      ]);
-      return [
-        table([["mode", "batch", "tokens/s", "step ms", "peak MB", "GFLOPS", "of peak"], ...numbers]),
-        "",
-        "milliseconds by part",
-        table([["mode", "batch", ...partNames], ...parts]),
-      ].join("\n");
-    });
+    out.result({ experiment: args.experiment, rows }, () => showRows(kind, rows));
   },
 });
 
-async function benchAgents(
-  out: Output,
-  experiment: string,
-  settings: MetarlSettings,
-  threads: { threads?: number },
-): Promise<void> {
-  const { benchMetarl } = await import("../../bench/metarl.ts");
-  out.note(`${experiment}: ${settings.training.batch} agents, one update an episode`);
-  const report = await benchMetarl({ experiment: { settings }, seconds: 10, ...threads });
-  out.result({ experiment, ...report }, () =>
+/** Speed, memory and the parts of a step, a row for each measurement. */
+function showRows({ speed, unit }: Kind, rows: readonly BenchRow[]): string {
+  const labels = Object.keys(rows[0]?.label ?? {});
+  const parts = [...new Set(rows.flatMap((row) => Object.keys(row.parts)))];
+  const label = (row: BenchRow): (string | number)[] => labels.map((name) => row.label[name]!);
+  return [
     table([
-      ["episodes/s", "act ms", "learn ms", "episodes timed"],
-      [
-        report.episodesPerSecond.toFixed(2),
-        report.actMs.toFixed(1),
-        report.learnMs.toFixed(1),
-        report.episodes,
-      ],
+      [...labels, speed.label, `${unit} ms`, "peak MB", "GFLOPS", "of peak"],
+      ...rows.map((row) => [
+        ...label(row),
+        row.perSecond >= 100 ? thousands(Math.round(row.perSecond)) : row.perSecond.toFixed(2),
+        row.stepMs.toFixed(0),
+        thousands(Math.round(row.peakMemoryMB)),
+        row.gflops?.toFixed(0) ?? "-",
+        row.shareOfPeak === null ? "-" : `${(100 * row.shareOfPeak).toFixed(0)}%`,
+      ]),
     ]),
-  );
+    "",
+    "milliseconds by part",
+    table([
+      [...labels, ...parts],
+      ...rows.map((row) => [...label(row), ...parts.map((part) => row.parts[part]?.toFixed(1) ?? "-")]),
+    ]),
+  ].join("\n");
+}
+
+/** Runs a benchmark that lives beside the package's sources and needs its development dependencies. */
+async function runFromClone(what: string, flags: readonly string[]): Promise<void> {
+  const script = join(programFolder(), "dist", "bench", "main.js");
+  if (!existsSync(script)) {
+    throw new UsageError(
+      `fwm bench ${what}: needs a clone of the repository with its development dependencies`,
+      {
+        hint: "git clone, npm ci, npm run build",
+      },
+    );
+  }
+  const child = spawn(process.execPath, [script, what, ...flags], { stdio: "inherit" });
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", resolve);
+  });
+  if (code !== 0) throw new UsageError(`fwm bench ${what}: the benchmark ended with code ${code}`);
 }
 
 const peersCommand = command({
@@ -131,20 +121,13 @@ const peersCommand = command({
     window: integer({ min: 2, default: 200, help: "tokens per row" }),
     repeats: integer({ min: 1, default: 3, help: "timed steps of each" }),
   },
-  run: async ({ options, out }) => {
-    const { benchPeers } = await import("../../bench/peers.ts");
-    const report = await benchPeers({ ...options, onNote: (text) => out.note(text) });
-    out.result(report, () =>
-      table([
-        ["form", "mode", "step ms", "times ours"],
-        ["ours, parallel", "qa", report.oursQaMs.toFixed(0), "1"],
-        ["ours, token by token", "qa", report.plainFormQaMs.toFixed(0), report.plainFormRatio.toFixed(1)],
-        ["ours, parallel", "lm", report.oursLmMs.toFixed(0), "1"],
-        ["ours, token by token", "lm", report.plainFormLmMs.toFixed(0), report.plainFormLmRatio.toFixed(1)],
-        [report.tfjsBackend, "qa", report.tfjsMs.toFixed(0), report.tfjsRatio.toFixed(1)],
-      ]),
-    );
-  },
+  run: ({ options: { batch, window, repeats }, out }) =>
+    runFromClone("peers", [
+      `--batch=${batch}`,
+      `--window=${window}`,
+      `--repeats=${repeats}`,
+      ...jsonFlag(out),
+    ]),
 });
 
 const growthCommand = command({
@@ -156,26 +139,13 @@ const growthCommand = command({
     repeats: integer({ min: 1, default: 3, help: "timed steps of each" }),
     quick: flag({ help: "tiny sizes: a check, not a measurement" }),
   },
-  run: async ({ options, out }) => {
-    const { benchGrowth } = await import("../../bench/growth.ts");
-    const series = await benchGrowth({ ...options, onNote: (text) => out.note(text) });
-    out.result({ series }, () =>
-      series
-        .map(({ over, points, exponent, plainExponent }) =>
-          table([
-            [over, "ms", "token by token, ms"],
-            ...points.map(({ value, parallelMs, plainMs }) => [
-              `${value}`,
-              parallelMs.toFixed(0),
-              plainMs?.toFixed(0) ?? "",
-            ]),
-            ["exponent", exponent.toFixed(2), plainExponent?.toFixed(2) ?? ""],
-          ]),
-        )
-        .join("\n"),
-    );
-  },
+  run: ({ options: { repeats, quick }, out }) =>
+    runFromClone("growth", [`--repeats=${repeats}`, ...(quick ? ["--quick"] : []), ...jsonFlag(out)]),
 });
+
+function jsonFlag(out: Output): string[] {
+  return out.json ? ["--json"] : [];
+}
 
 const askCommand = command({
   name: "ask",
@@ -188,7 +158,7 @@ const askCommand = command({
     ),
   },
   run: async ({ options, out }) => {
-    const { benchAsk } = await import("../../bench/ask.ts");
+    const { benchAsk } = await import("../bench/ask.ts");
     const report = await benchAsk({ streams: [...options.streams] });
     out.result(report, () =>
       table([

@@ -2,6 +2,9 @@
  * Every command of `fwm`, in the order of the help. A new command is one file and one line here; what is slow
  * to load it imports inside `run`.
  */
+// Registers the experiments, whose names the commands below offer.
+import "../../experiments/index.ts";
+
 import { askCommand } from "./ask.ts";
 import { benchCommands } from "./bench.ts";
 import type { CommandEntry } from "./command.ts";

@@ -26,16 +26,20 @@ export interface ResolvedSettings<T> {
   readonly origins: ReadonlyMap<string, string>;
 }
 
-/** Lays `layers` over each other, the last one on top, and checks the result with a strict schema. */
+/**
+ * Lays `layers` over each other, the last one on top, and checks the result with a strict schema. `renamed` has the
+ * settings' former names, for the message that one of them gets.
+ */
 export function resolveSettings<T>(
   schema: z.ZodType<T>,
   layers: readonly SettingsLayer[],
+  renamed: Readonly<Record<string, string>> = {},
 ): ResolvedSettings<T> {
   const merged: SettingsTree = emptyTree();
   const origins = new Map<string, string>();
   for (const layer of layers) lay(merged, layer.values, layer.from, "", origins);
   const checked = schema.safeParse(merged, { reportInput: true });
-  if (!checked.success) throw settingsError(checked.error, schema, origins);
+  if (!checked.success) throw settingsError(checked.error, schema, origins, renamed);
   return { settings: checked.data, origins };
 }
 
@@ -182,8 +186,12 @@ function lay(
     const path = prefix + key;
     const before = under[key];
     if (isTree(value)) {
-      const inner = isTree(before) ? before : emptyTree();
+      // Another name is another variant of the group (an optimizer, a system): nothing of the old one stays.
+      const isOther = isTree(before) && value.name !== undefined && before.name !== value.name;
+      const inner = isTree(before) && !isOther ? before : emptyTree();
       under[key] = inner;
+      if (isOther)
+        for (const known of [...origins.keys()]) if (known.startsWith(`${path}.`)) origins.delete(known);
       if (!isTree(before)) origins.delete(path);
       lay(inner, value, from, `${path}.`, origins);
     } else {
@@ -241,6 +249,7 @@ function settingsError(
   error: z.ZodError,
   schema: z.ZodType,
   origins: ReadonlyMap<string, string>,
+  renamed: Readonly<Record<string, string>>,
 ): UsageError {
   const issue = error.issues[0]!;
   const path = issue.path.join(".");
@@ -252,6 +261,12 @@ function settingsError(
       describeSchema(schema),
     );
     const known = [...properties(level).keys()];
+    const now = Object.hasOwn(renamed, full) ? renamed[full] : undefined;
+    if (now) {
+      return new UsageError(`settings: ${JSON.stringify(full)} is called ${now} now`, {
+        from: originBelow(full, origins),
+      });
+    }
     return new UsageError(`settings: there is no ${JSON.stringify(full)}`, {
       from: originBelow(full, origins),
       // A name without its group (`reads`) is answered with the whole one.

@@ -10,10 +10,10 @@ import {
   splitNames,
   type Variant,
 } from "../data/catbabi.ts";
+import { table, thousands } from "../report/table.ts";
 import { command, group } from "./command.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer, oneOf, text, value } from "./params.ts";
-import { table, thousands } from "./table.ts";
 
 const variants = ["10k", "1k"] as const satisfies readonly Variant[];
 const variant = oneOf(variants, { default: "10k", help: "questions per task" });

@@ -1,19 +1,19 @@
-/** `fwm eval`: what a saved model reaches beside the paper's numbers: answers by task, or an agent's reward. */
+/** `fwm eval`: what a saved model reaches beside the paper's numbers, as its kind of experiment measures it. */
+import { findExperiment } from "../experiment/registry.ts";
 import { command } from "./command.ts";
+import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
 import { folder, integer, oneOf } from "./params.ts";
-import { publishedFor, scoreModel, showScore } from "./score.ts";
-import { usualEpisodes } from "./scoreAgent.ts";
 
 /** The `eval` command. */
 export const evalCommand = command({
   name: "eval",
-  summary: "Evaluate a run or model: right answers on a split, or the reward of an agent.",
+  summary: "Evaluate a run or model: accuracy of answers on a split, or the return of an agent.",
   details:
-    "Answers, by the paper's protocol: the whole split once, the state carried throughout. Test is one single stream " +
-    "(batch 1). It begins in the state training left row 0 in (--state train, as the paper says) or in zeros " +
+    "catbAbI, by the paper's protocol: the whole split once, the state carried throughout. Test is one single stream " +
+    "(batch 1). It starts in the state training left row 0 in (--state train, as the paper says) or in zeros " +
     "(--state zero, as the authors' program does; always so for a model folder without training state). " +
-    "Agents (metarl-…) play --episodes on every test graph, or on those they were trained on (--split train), with " +
-    "their weights as they are.",
+    "Agents (metarl-…) act for --episodes on every test graph, or on those of another --split, with their weights " +
+    "as they are.",
   examples: [
     {
       line: "fwm eval runs/catbabi-qa-fwm-seed1 --split test",
@@ -38,31 +38,19 @@ export const evalCommand = command({
   ],
   args: { model: folder({ help: "run, checkpoint or model folder; of a run its best checkpoint" }) },
   options: {
-    split: oneOf(["valid", "test", "train"], {
-      help: "what to evaluate on; default: valid, and test for agents; train is for agents",
-    }),
-    batch: integer({ min: 1, max: 4096, help: "answers: rows; default: 1 for test, 128 for valid" }),
-    state: oneOf(["zero", "train"], {
-      help: "answers: where the stream begins; default: train where it was saved",
-    }),
-    data: folder({ help: "answers: prepared data, if not in the usual place" }),
-    episodes: integer({
-      min: 1,
-      max: 100_000,
-      help: `agents: episodes on every graph; default: ${usualEpisodes}`,
-    }),
-    seed: integer({ max: 0xffffffff, help: "agents: seed of places and sampled actions; default: 1" }),
-    timer: oneOf(["kept", "reset"], {
-      help: "agents: whether success sets the count of failures back; default: as it was trained",
-    }),
+    ...evaluationParams(),
     checkpoint: oneOf(["best", "last"], { help: "of a run: which checkpoint; default: best, else last" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
   },
-  run: async ({ args, options: { checkpoint, ...options }, out, env }) => {
+  run: async ({ args, options: { checkpoint, threads, ...chosen }, out, env }) => {
     const { loadModelFolder } = await import("../store/modelFolder.ts");
     const model = await loadModelFolder(args.model, checkpoint ? { which: checkpoint } : {});
-    const score = await scoreModel(model, options, env, out);
-    if ("remarks" in score) for (const remark of score.remarks) out.note(`note: ${remark}`);
-    out.result({ ...score, paper: publishedFor(score) }, () => showScore(score));
+    const { kind, evaluation } = await evaluateWithProgress(model, chosen, { threads, env, out });
+    const paper = findExperiment(evaluation.experiment)?.paper;
+    const { notes } = evaluation as { readonly notes?: readonly string[] };
+    for (const note of notes ?? []) out.note(`note: ${note}`);
+    out.result({ ...evaluation, paper: kind.published(evaluation, paper) }, () =>
+      kind.show(evaluation, paper),
+    );
   },
 });

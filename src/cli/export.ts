@@ -4,9 +4,9 @@ import { resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import { showType } from "../graph/tensor.ts";
 import type { ModelEnd } from "../inference/export.ts";
+import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { file, flag, folder, integer, oneOf } from "./params.ts";
-import { thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `export` command. */

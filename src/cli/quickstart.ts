@@ -1,14 +1,13 @@
 /** `fwm quickstart`: a memory learns within minutes, beside an LSTM; then it answers a question, and shows how. */
 import { quickstartFwm, quickstartLstm } from "../../experiments/quickstart.ts";
 import type { QuickstartAnswer, QuickstartRun } from "../experiment/quickstart.ts";
-import type { Experiment } from "../experiment/settings.ts";
 import { plotShares } from "../report/plot.ts";
+import { table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer } from "./params.ts";
 import { shipped, whereIs } from "./shipped.ts";
-import { table, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `quickstart` command. */
@@ -28,7 +27,10 @@ export const quickstartCommand = command({
   graceful: true,
   run: async ({ options, out, signal, env }) => {
     const { askOfWolves, findChainedAnswer, quickstartRun } = await import("../experiment/quickstart.ts");
-    const train = async (name: string, definition: Experiment): Promise<QuickstartRun | undefined> => {
+    const train = async (
+      name: string,
+      definition: typeof quickstartFwm,
+    ): Promise<QuickstartRun | undefined> => {
       const chosen = withSeed(definition, options.seed, options.smoke);
       const { steps } = chosen.settings.training;
       const progress = out.progress({ label: name, total: steps, show: thousands, every: 15_000 });
@@ -39,10 +41,13 @@ export const quickstartCommand = command({
           command: ["fwm", ...process.argv.slice(2)],
           packageVersion: packageVersion(),
           ...(options.threads ? { threads: options.threads } : {}),
-          watch: {
-            onStep: (step, { loss }, speed) =>
-              progress.update(step + 1, `loss ${loss.toFixed(2)} ${thousands(Math.round(speed))} tokens/s`),
-            onValidation: (_step, { values }) =>
+          callbacks: {
+            onStep: (done, { means }, speed) =>
+              progress.update(
+                done,
+                `loss ${Number(means.loss).toFixed(2)} ${thousands(Math.round(speed))} tokens/s`,
+              ),
+            onEvaluation: (_step, values) =>
               out.detail(`${name}: ${(100 * values.accuracy!).toFixed(1)}% of held-out questions`),
           },
         });
@@ -66,7 +71,7 @@ export const quickstartCommand = command({
   },
 });
 
-function withSeed(definition: Experiment, seed: number, smoke: boolean): Experiment {
+function withSeed(definition: typeof quickstartFwm, seed: number, smoke: boolean): typeof quickstartFwm {
   const { settings } = definition;
   const training = { ...settings.training, ...(smoke ? definition.smoke.training : {}), seed };
   return { ...definition, settings: { ...settings, training } };
@@ -126,7 +131,7 @@ function show(
         { name: "memory (FWM)", mark: "●", points: fwm.curve },
         { name: "LSTM of the same width", mark: "·", points: lstm.curve },
       ],
-      { columns: Math.min(64, out.columns - 10), x: "update" },
+      { columns: Math.min(64, out.columns - 10), x: "step" },
     ),
     "",
     bold("Answers to questions about stories neither has seen"),
@@ -147,7 +152,7 @@ function show(
     `  fwm ask ${fwm.folder}        ${dim("or the one just trained")}`,
     `  fwm rollout                              ${dim("watch an agent with a memory find its way")}`,
     `  fwm data prepare catbabi                 ${dim("the real bAbI stories, all twenty tasks")}`,
-    `  fwm train catbabi-qa-fwm                 ${dim("the paper's model and recipe")}`,
+    `  fwm train catbabi-qa-fwm                 ${dim("the authors' released recipe")}`,
     dim("  (from a clone: npx fwm …, or node dist/src/cli/main.js …)"),
   );
   return lines.join("\n");

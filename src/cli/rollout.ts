@@ -1,11 +1,11 @@
 /** `fwm rollout`: one trained agent on a graph it has never seen, printed or animated. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { Rollout, RolloutStep } from "../experiment/rollout.ts";
+import { table } from "../report/table.ts";
 import { command } from "./command.ts";
 import type { Colors } from "./output.ts";
 import { folder, integer } from "./params.ts";
 import { shipped, whereIs } from "./shipped.ts";
-import { table } from "./table.ts";
 
 /** The `rollout` command. */
 export const rolloutCommand = command({

@@ -1,13 +1,13 @@
 /** `fwm runs`: the runs in a folder, how each stands and how good it is. */
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
-import { metricsFile } from "../store/metrics.ts";
+import type { Measure } from "../experiment/kind.ts";
+import { allKinds, kindOfRecord } from "../experiment/registry.ts";
+import { showMeasure, table, thousands } from "../report/table.ts";
 import { listRuns, type RunListing, runFile } from "../store/runRecord.ts";
 import { command } from "./command.ts";
 import { folder, oneOf } from "./params.ts";
-import { percent, table, thousands } from "./table.ts";
 
 /** A run as a line of the list. */
 interface RunLine {
@@ -17,44 +17,54 @@ interface RunLine {
   readonly seed: number;
   readonly state: string;
   readonly step: number;
-  /** Updates the run is to make, where its settings say. */
+  /** Steps the run is to make, where its settings say. */
   readonly steps: number | null;
   readonly bestStep: number | null;
-  readonly bestLoss: number | null;
-  readonly bestAccuracy: number | null;
-  /** Of an agent: mean total reward of the test episode after its best checkpoint, and of the last one. */
-  readonly testReward: number | null;
-  readonly lastReward: number | null;
+  /** The measures of its kind at the best evaluation, and at the last one. */
+  readonly best: Readonly<Record<string, number>>;
+  readonly last: Readonly<Record<string, number>>;
   readonly created: string;
   readonly updated: string;
   readonly note: string | null;
 }
 
-const orders = {
-  created: (a: RunLine, b: RunLine) => b.created.localeCompare(a.created),
-  name: (a: RunLine, b: RunLine) => a.name.localeCompare(b.name, "en", { numeric: true }),
-  loss: (a: RunLine, b: RunLine) => (a.bestLoss ?? Infinity) - (b.bestLoss ?? Infinity),
-  accuracy: (a: RunLine, b: RunLine) => (b.bestAccuracy ?? -1) - (a.bestAccuracy ?? -1),
-  reward: (a: RunLine, b: RunLine) => (b.testReward ?? -Infinity) - (a.testReward ?? -Infinity) || 0,
-} as const;
+/** The measures of all kinds by name. */
+function allMeasures(): Record<string, Measure> {
+  return Object.assign({}, ...allKinds().map(({ measures }) => measures)) as Record<string, Measure>;
+}
+
+/** Orders of the list: newest, by name, or the best value of a measure first. */
+function orders(): Record<string, (a: RunLine, b: RunLine) => number> {
+  const byMeasure = Object.entries(allMeasures()).map(([name, { better }]) => {
+    const sign = better === "higher" ? -1 : 1;
+    const worst = Number.POSITIVE_INFINITY;
+    const rank = ({ best }: RunLine): number => (best[name] === undefined ? worst : sign * best[name]);
+    // Two runs without the measure are alike: infinities have no difference.
+    return [name, (a: RunLine, b: RunLine) => rank(a) - rank(b) || 0] as const;
+  });
+  return {
+    created: (a, b) => b.created.localeCompare(a.created),
+    name: (a, b) => a.name.localeCompare(b.name, "en", { numeric: true }),
+    ...Object.fromEntries(byMeasure),
+  };
+}
 
 /** The `runs` command. */
 export const runsCommand = command({
   name: "runs",
   summary: "List the runs in a folder.",
   details:
-    "Best is the validation loss that decides which checkpoint is the best, and the accuracy there. Of agents the " +
-    "reward of the test episode at the best checkpoint is shown, and of the last test episode. Members of a sweep are " +
-    "listed as <sweep>/<member>.",
+    "Shows the measures of the best checkpoint by validation: loss and accuracy on catbAbI, the return of agents. " +
+    "Members of a sweep are listed as <sweep>/<member>.",
   examples: [
     { line: "fwm runs", trial: "fwm runs $EMPTY" },
     { line: "fwm runs runs --sort accuracy --json", trial: "fwm runs $EMPTY --sort accuracy --json" },
   ],
   args: { folder: folder({ default: "runs", help: "folder that holds run folders, or sweeps" }) },
   options: {
-    sort: oneOf(Object.keys(orders) as (keyof typeof orders)[], {
+    sort: oneOf(Object.keys(orders()), {
       default: "created",
-      help: "newest, name, lowest loss, highest accuracy or highest test reward first",
+      help: "newest first, by name, or the best by a measure",
     }),
   },
   run: async ({ args, options, out }) => {
@@ -69,8 +79,9 @@ export const runsCommand = command({
       });
     }
     const { runs, damaged } = await listRuns(args.folder);
-    const lines = await Promise.all(runs.map(describe));
-    lines.sort((a, b) => orders[options.sort](a, b) || orders.name(a, b));
+    const lines = runs.map(describe);
+    const { name: byName, [options.sort]: order } = orders();
+    lines.sort((a, b) => order!(a, b) || byName!(a, b));
     for (const { problem } of damaged) out.warn(problem.split("\n")[0]!);
     out.result({ folder: resolve(args.folder), runs: lines, damaged }, () =>
       lines.length === 0 ? `no runs in ${resolve(args.folder)}` : show(lines),
@@ -78,16 +89,17 @@ export const runsCommand = command({
   },
 });
 
-async function describe({ name, path, record, state }: RunListing): Promise<RunLine> {
+function describe({ name, path, record, state }: RunListing): RunLine {
   const { experiment, seed, step, created, updated, note, summary, settings } = record;
-  const numeric = (value: unknown) => (typeof value === "number" ? value : null);
-  const bestStep = numeric(summary.bestStep);
-  const agent = (settings.task as { name?: unknown } | undefined)?.name === "metarl";
-  const bestAccuracy = numeric(summary.bestAccuracy);
-  const metrics =
-    agent || bestAccuracy === null ? await readFile(join(path, metricsFile), "utf8").catch(() => "") : "";
-  const best = (split: string, value: string) =>
-    bestStep === null ? null : valueIn(metrics, `{"step":${bestStep},"split":"${split}"`, value);
+  const kind = kindOfRecord(record);
+  const known = kind?.schema.safeParse(settings);
+  const values = (which: string): Record<string, number> =>
+    Object.fromEntries(
+      Object.keys(kind?.measures ?? {}).flatMap((measure) => {
+        const value = summary[`${which}.${measure}`];
+        return typeof value === "number" ? [[measure, value] as const] : [];
+      }),
+    );
   return {
     name,
     path,
@@ -95,57 +107,40 @@ async function describe({ name, path, record, state }: RunListing): Promise<RunL
     seed,
     state,
     step,
-    steps: numeric((settings.training as { steps?: unknown } | undefined)?.steps),
-    bestStep,
-    bestLoss: numeric(summary.bestLoss),
-    bestAccuracy: bestAccuracy ?? best("valid", "accuracy"),
-    testReward: agent ? best("test", "reward") : null,
-    lastReward: agent ? valueIn(metrics, '"split":"test"', "reward") : null,
+    steps: known?.success ? kind!.steps(known.data) : null,
+    bestStep: typeof summary.bestStep === "number" ? summary.bestStep : null,
+    best: values("best"),
+    last: values("last"),
     created,
     updated,
     note,
   };
 }
 
-/** A value of the last line that has `mark`. The other lines are not parsed: a list has to be quick. */
-function valueIn(metrics: string, mark: string, name: string): number | null {
-  const at = metrics.lastIndexOf(mark);
-  if (at < 0) return null;
-  const end = metrics.indexOf("\n", at);
-  const line = metrics.slice(metrics.lastIndexOf("\n", at) + 1, end < 0 ? undefined : end);
-  try {
-    const { values } = JSON.parse(line) as { values: Readonly<Record<string, unknown>> };
-    return typeof values[name] === "number" ? values[name] : null;
-  } catch {
-    return null;
-  }
-}
-
-/** The columns between step and age: those that some run has something in. */
-const measures: readonly {
-  readonly head: string;
-  readonly of: (line: RunLine) => string | undefined;
-}[] = [
-  { head: "best loss", of: ({ bestLoss }) => bestLoss?.toFixed(4) },
-  {
-    head: "accuracy",
-    of: ({ bestAccuracy }) => (bestAccuracy === null ? undefined : percent(bestAccuracy)),
-  },
-  { head: "test reward", of: ({ testReward }) => testReward?.toFixed(2) },
-  { head: "at step", of: ({ bestStep }) => (bestStep === null ? undefined : thousands(bestStep)) },
-  { head: "last reward", of: ({ lastReward }) => lastReward?.toFixed(2) },
-];
-
+/** Columns between step and age: the measures that some run has. */
 function show(lines: readonly RunLine[]): string {
-  const shown = measures.filter(({ of }) => lines.some((line) => of(line) !== undefined));
+  const measures = Object.entries(allMeasures()).filter(([name]) =>
+    lines.some(({ best }) => best[name] !== undefined),
+  );
+  const shown = ([name, measure]: [string, Measure], values: RunLine["best"]): string =>
+    values[name] === undefined ? "-" : showMeasure(measure, values[name]);
   return table([
-    ["run", "experiment", "state", "step", ...shown.map(({ head }) => head), "last change"],
+    [
+      "run",
+      "experiment",
+      "state",
+      "step",
+      ...measures.map(([, { label }]) => `best ${label}`),
+      "at step",
+      "last change",
+    ],
     ...lines.map((line) => [
       line.name,
       line.experiment,
       line.state,
       line.steps === null ? thousands(line.step) : `${thousands(line.step)}/${thousands(line.steps)}`,
-      ...shown.map(({ of }) => of(line) ?? "-"),
+      ...measures.map((measure) => shown(measure, line.best)),
+      line.bestStep === null ? "-" : thousands(line.bestStep),
       age(Date.now() - Date.parse(line.updated)),
     ]),
   ]);

@@ -1,15 +1,16 @@
 /** `fwm sweep`: trains every member of a grid of settings at the same budget, and files one result. */
 import { join, resolve } from "node:path";
-import { experimentNames, findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { type AnySettings, schemaFor } from "../experiment/kinds.ts";
-import type { Axis, Change, MemberState, SweepMember, SweepWatch } from "../experiment/sweep.ts";
-import type { Comparison, Spread, SweepResult } from "../report/sweep.ts";
+import type { BaseSettings, Kind } from "../experiment/kind.ts";
+import { experimentNames, kindOf, requireExperiment } from "../experiment/registry.ts";
+import type { Axis, Change, MemberState, SweepCallbacks, SweepMember } from "../experiment/sweep.ts";
+import type { Spread, SweepResult } from "../report/sweep.ts";
+import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
-import { percent, table, thousands } from "./table.ts";
+import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
 import { writeJson, writeResult } from "./writeResult.ts";
 
@@ -19,7 +20,7 @@ export const sweepCommand = command({
   summary: "Train a grid of settings and seeds at the same budget, and file one result.",
   details:
     "--each makes one change at a time beside the unchanged experiment (an ablation), --vary every combination. " +
-    "Every member is a run folder under --out; started again, the same line goes on where it was stopped " +
+    "Every member is a run folder under --out; started again, the same line resumes where it was stopped " +
     "(docs/sweeps.md).",
   examples: [
     {
@@ -28,9 +29,9 @@ export const sweepCommand = command({
         "fwm sweep catbabi-qa-fwm --smoke --each system.reads=1 --steps 2 --out $EMPTY/each --results $EMPTY/results --figure $EMPTY/each.svg",
     },
     {
-      line: "fwm sweep catbabi-qa-fwm --vary training.learningRate=1e-3,2e-3 --seeds 1,2,3 --plan",
+      line: "fwm sweep catbabi-qa-fwm --vary training.optimizer.learningRate=1e-3,2e-3 --seeds 1,2,3 --plan",
       trial:
-        "fwm sweep catbabi-qa-fwm --vary training.learningRate=1e-3,2e-3 --seeds 1,2,3 --plan --out $EMPTY/vary",
+        "fwm sweep catbabi-qa-fwm --vary training.optimizer.learningRate=1e-3,2e-3 --seeds 1,2,3 --plan --out $EMPTY/vary",
     },
     {
       line: "fwm sweep metarl-fwm --seeds 1,2,3",
@@ -38,13 +39,13 @@ export const sweepCommand = command({
         "fwm sweep metarl-fwm --smoke --seeds 1,2 --steps 2 --out $EMPTY/agents --results $EMPTY/results",
     },
   ],
-  args: { experiment: oneOf(experimentNames) },
+  args: { experiment: oneOf(experimentNames()) },
   options: {
     each: texts({ placeholder: "key=v1,v2", help: "one member per value, and one without any change" }),
     vary: texts({ placeholder: "key=v1,v2", help: "every combination of the values given this way" }),
     seeds: value({ placeholder: "n,n", help: "train every member once per seed" }, parseSeeds),
     set: texts({ placeholder: "key=value", help: "change a setting of all members" }),
-    steps: integer({ min: 1, help: "updates each member makes" }),
+    steps: integer({ min: 1, help: "steps each member trains; episodes of agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
@@ -56,7 +57,8 @@ export const sweepCommand = command({
   },
   graceful: true,
   run: async ({ args, options, out, signal, env }) => {
-    const definition = findExperiment(args.experiment);
+    const definition = requireExperiment(args.experiment);
+    const kind = kindOf(definition.settings);
     const name = options.name ?? `${args.experiment}${options.smoke ? "-smoke" : ""}-sweep`;
     const axes = {
       each: options.each.map((given) => parseAxis(given, "--each")),
@@ -64,17 +66,20 @@ export const sweepCommand = command({
     };
     const optionOf = (key: string): string =>
       axes.vary.some((axis) => axis.key === key) ? "--vary" : key === "training.seed" ? "--seeds" : "--each";
-    const schema = schemaFor(definition.settings);
-    const settingsOf = (changes: readonly Change[]): AnySettings =>
-      resolveSettings(schema, [
-        layer("experiment", definition.settings),
-        ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
-        environmentSettings(env, schema),
-        assignments(options.set),
-        ...(options.steps ? [layer("--steps", { training: { steps: options.steps } })] : []),
-        ...(options.data ? [layer("--data", { task: { data: options.data } })] : []),
-        ...changes.map(({ key, value: given }) => assignments([`${key}=${given}`], optionOf(key))),
-      ]).settings;
+    const { steps, data } = options;
+    const settingsOf = (changes: readonly Change[]): BaseSettings =>
+      resolveSettings(
+        kind.schema,
+        [
+          layer("experiment", definition.settings),
+          ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
+          environmentSettings(env, kind.schema),
+          assignments(options.set),
+          flagLayer(kind, { steps, data, batch: undefined, seed: undefined }),
+          ...changes.map(({ key, value: given }) => assignments([`${key}=${given}`], optionOf(key))),
+        ],
+        kind.renamed,
+      ).settings;
     const base = settingsOf([]);
     const { runSweep, sweepMembers, sweepStates } = await import("../experiment/sweep.ts");
     const members = sweepMembers(
@@ -83,12 +88,12 @@ export const sweepCommand = command({
       settingsOf,
     );
     if (options.plan) {
-      showPlan(out, members, await sweepStates(members));
+      showPlan(out, kind, members, await sweepStates(members));
       return;
     }
 
     const about = { command: ["fwm", ...process.argv.slice(2)], packageVersion: packageVersion() };
-    const watch = watchSweep(out, members);
+    const shown = showSweep(out, kind, members);
     const end = await runSweep(members, {
       ...about,
       env,
@@ -97,46 +102,46 @@ export const sweepCommand = command({
       // What is said of the data is the same for every member.
       onNote: once((said) => out.note(said)),
       onWarning: once((said) => out.warn(said)),
-      watch,
-    }).finally(() => watch.stop());
-    const { collectSweep, comparisons, sweepFigure } = await import("../report/sweep.ts");
+      callbacks: shown,
+    }).finally(() => shown.stop());
+    const { collectSweep, sweepFigure } = await import("../report/sweep.ts");
     const { gitCommit } = await import("../store/runRecord.ts");
-    const kind = base.task.name;
     const result = await collectSweep(
       members.map((member, i) => ({ ...member, state: end.states[i]! })),
+      kind,
       {
         ...about,
         experiment: args.experiment,
-        shows: definition.shows,
-        kind,
+        description: definition.description,
+        steps: kind.steps(base),
         commit: gitCommit(),
         state: end.reason,
         settings: base,
-        paper: definition.paper,
+        paper: definition.paper as object | undefined,
       },
     );
     const closing: string[] = [];
-    if (end.reason === "interrupted") closing.push(`stopped; go on with: ${shellLine(about.command)}`);
+    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(about.command)}`);
     else {
       const path = join(options.results, `${name}.json`);
       await writeJson(path, result);
       closing.push(`result ${path}`);
       if (options.figure) {
         const { drawFigure } = await import("../report/figure.ts");
-        await writeResult(options.figure, await drawFigure(sweepFigure(result)));
+        await writeResult(options.figure, await drawFigure(sweepFigure(result, kind)));
         closing.push(`figure ${options.figure}`);
       }
     }
-    out.result(result, () => [showResult(result, comparisons[kind]), ...closing].join("\n"));
+    out.result(result, () => [showResult(result, kind), ...closing].join("\n"));
   },
 });
 
 /** Passes each text on the first time it comes. */
-function once(tell: (text: string) => void): (text: string) => void {
-  const told = new Set<string>();
+function once(show: (text: string) => void): (text: string) => void {
+  const shown = new Set<string>();
   return (text) => {
-    if (!told.has(text)) tell(text);
-    told.add(text);
+    if (!shown.has(text)) show(text);
+    shown.add(text);
   };
 }
 
@@ -170,26 +175,35 @@ function shellLine(words: readonly string[]): string {
     .join(" ");
 }
 
-function showPlan(out: Output, members: readonly SweepMember[], states: readonly MemberState[]): void {
+function showPlan(
+  out: Output,
+  kind: Kind,
+  members: readonly SweepMember[],
+  states: readonly MemberState[],
+): void {
   const rows = members.map(({ name, folder: place, changes, settings, parameters }, i) => ({
     name,
     folder: resolve(place),
     changes,
     seed: settings.training.seed,
-    steps: settings.training.steps,
+    steps: kind.steps(settings),
     parameters,
     state: states[i]!,
   }));
   out.result({ members: rows }, () =>
     table([
-      ["member", "state", "seed", "steps", "parameters"],
+      ["member", "state", "seed", `${kind.unit}s`, "parameters"],
       ...rows.map(({ name, state, seed, steps, parameters }) => [name, state, `${seed}`, steps, parameters]),
     ]),
   );
 }
 
 /** Shows one member's progress after another's. */
-function watchSweep(out: Output, members: readonly SweepMember[]): SweepWatch & { stop(): void } {
+function showSweep(
+  out: Output,
+  kind: Kind,
+  members: readonly SweepMember[],
+): SweepCallbacks & { stop(): void } {
   let progress: ReturnType<Output["progress"]> | undefined;
   const label = (member: SweepMember): string =>
     `[${members.indexOf(member) + 1}/${members.length}] ${member.name}`;
@@ -201,21 +215,19 @@ function watchSweep(out: Output, members: readonly SweepMember[]): SweepWatch & 
     onMember(member, state) {
       const isOver = state === "finished" || state === "diverged";
       out.note(
-        `${label(member)}: ${isOver ? `${state} before` : state === "waiting" ? "begins" : "goes on"}`,
+        `${label(member)}: ${isOver ? `${state} before` : state === "waiting" ? "starts" : "resumes"}`,
       );
     },
-    onStep(member, done, { name, value: now }, perSecond) {
-      const { steps } = member.settings.training;
-      progress ??= out.progress({ label: label(member), total: steps, show: thousands, every: 10_000 });
-      const speed =
-        name === "loss" ? `${thousands(Math.round(perSecond))} tokens/s` : `${perSecond.toFixed(1)}/s`;
-      progress.update(done, `${name} ${now.toFixed(3)} ${speed}`);
+    onStep(member, done, { means }, speed) {
+      const total = kind.steps(member.settings);
+      progress ??= out.progress({ label: label(member), total, show: thousands, every: 10_000 });
+      progress.update(
+        done,
+        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
+      );
     },
-    onScore(member, step, values) {
-      const shown = Object.entries(values)
-        .filter(([name]) => !/^task\d+$/.test(name))
-        .map(([name, score]) => `${name} ${score.toFixed(4)}`);
-      out.detail(`${label(member)}: step ${thousands(step)}: ${shown.join(" ")}`);
+    onEvaluation(member, step, values) {
+      out.detail(`${label(member)}: ${kind.unit} ${thousands(step)}: ${showValues(kind, values)}`);
     },
     onEnd(member, state, note) {
       stop();
@@ -226,38 +238,35 @@ function watchSweep(out: Output, members: readonly SweepMember[]): SweepWatch & 
 }
 
 /** The members as a table, in the terms of the result file. */
-function showResult({ members, seeds, steps, hours }: SweepResult, compared: Comparison): string {
-  const { main, unit, shownSpeed } = compared;
-  const measures = Object.keys(compared.measures);
-  const show = (measure: string, given: number | undefined): string => {
-    if (given === undefined) return "-";
-    if (measure === main && compared.percent) return percent(given);
-    return given.toFixed(measure === "loss" ? 4 : 2);
-  };
+function showResult({ members, seeds, steps, hours }: SweepResult, kind: Kind): string {
+  const { headline, unit } = kind;
+  const measures = Object.keys(kind.measures);
+  const show = (measure: string, given: number | undefined): string =>
+    given === undefined ? "-" : showMeasure(kind.measures[measure]!, given);
   const spread = (measure: string, of: Spread | undefined): string =>
     of ? `${show(measure, of.mean)} ± ${show(measure, of.std)}` : "-";
   const all = table([
     [
-      ...["member", "state", "steps", ...measures.flatMap((measure) => [`best ${measure}`, "at step"])],
-      ...[`last ${main}`, "parameters", shownSpeed],
+      ...["member", "state", `${unit}s`, ...measures.flatMap((measure) => [`best ${measure}`, `at ${unit}`])],
+      ...[`last ${headline}`, "parameters", kind.speed.label],
     ],
     ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
       ...[name, state, made],
       ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
-      ...[show(main, last?.values[main]), parameters, Object.values(speed)[0] ?? "-"],
+      ...[show(headline, last?.values[headline]), parameters, Object.values(speed)[0] ?? "-"],
     ]),
   ]);
   const overSeeds = table([
-    ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${main}`],
+    ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${headline}`],
     ...seeds.map(({ name, seeds: own, best, last }) => [
       ...[name, own.join(", ")],
       ...measures.map((measure) => spread(measure, best[measure])),
-      spread(main, last[main]),
+      spread(headline, last[headline]),
     ]),
   ]);
   return [
     all,
     ...(seeds.length > 0 ? [overSeeds] : []),
-    `${members.length} members, ${thousands(steps)} ${unit} each, ${hours.toFixed(2)} hours of training`,
+    `${members.length} members, ${thousands(steps)} ${unit}s each, ${hours.toFixed(2)} hours of training`,
   ].join("\n");
 }

@@ -1,12 +1,12 @@
-/** `fwm train`: trains one experiment and writes a run folder, or goes on with one. */
+/** `fwm train`: trains one experiment and writes a run folder, or resumes one. */
 import { resolve } from "node:path";
-import { experimentNames, findExperiment } from "../../experiments/index.ts";
 import { UsageError } from "../errors.ts";
-import { kindOfRun, schemaFor } from "../experiment/kinds.ts";
-import type { MetarlSettings } from "../experiment/metarlSettings.ts";
-import type { RunPlanFor } from "../experiment/openRun.ts";
-import { type Settings, settingsSchema } from "../experiment/settings.ts";
+import type { Kind } from "../experiment/kind.ts";
+import { experimentNames, kindOf, requireExperiment } from "../experiment/registry.ts";
+import type { RunEnd, RunPlan } from "../experiment/trainRun.ts";
+import { showMeasure, showSpeed, thousands } from "../report/table.ts";
 import { readRun } from "../store/runRecord.ts";
+import type { LoopCallbacks, Values } from "../train/loop.ts";
 import { command } from "./command.ts";
 import {
   assignments,
@@ -20,7 +20,6 @@ import {
 } from "./config.ts";
 import type { Output } from "./output.ts";
 import { file, flag, folder, integer, maybeText, oneOf, texts } from "./params.ts";
-import { percent, thousands } from "./table.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `train` command. */
@@ -29,16 +28,16 @@ export const trainCommand = command({
   summary: "Train one experiment and write a run folder.",
   details:
     "The run folder holds settings, metrics.jsonl, TensorBoard events and checkpoints (docs/run-folder.md). " +
-    "^C saves and says how to resume; resuming goes on bit for bit.",
+    "^C saves and says how to resume; resuming continues bit for bit.",
   examples: [
     {
       line: "fwm train catbabi-qa-fwm",
       trial: "fwm train catbabi-qa-fwm --smoke --steps 4 --out $EMPTY/run",
     },
     {
-      line: "fwm train catbabi-qa-fwm --steps 300 --seed 2 --set training.learningRate=2e-3",
+      line: "fwm train catbabi-qa-fwm --steps 300 --seed 2 --set training.optimizer.learningRate=2e-3",
       trial:
-        "fwm train catbabi-qa-fwm --smoke --steps 4 --seed 2 --set training.learningRate=2e-3 --out $EMPTY/two",
+        "fwm train catbabi-qa-fwm --smoke --steps 4 --seed 2 --set training.optimizer.learningRate=2e-3 --out $EMPTY/two",
     },
     "fwm train catbabi-lm-fwm --print-config",
     {
@@ -54,21 +53,21 @@ export const trainCommand = command({
       trial: "fwm train --resume $RUN --steps 6",
     },
   ],
-  args: { experiment: oneOf(experimentNames, { default: "catbabi-qa-fwm" }) },
+  args: { experiment: oneOf(experimentNames(), { default: "catbabi-qa-fwm" }) },
   options: {
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. training.batch=64" }),
     config: file({ help: "settings from a YAML or JSON file" }),
-    steps: integer({ min: 1, help: "updates to make" }),
+    steps: integer({ min: 1, help: "steps to train; episodes of agents" }),
     seed: integer({ help: "seed of the weights, the batch order and dropout" }),
-    batch: integer({ min: 1, help: "rows per batch" }),
+    batch: integer({ min: 1, help: "rows per batch; agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     out: folder({ help: "run folder; default runs/<experiment>-seed<seed>" }),
     resume: maybeText({
       placeholder: "run",
-      help: "go on with a run and its settings; --steps may be more",
+      help: "resume a run with its settings; --steps may be more",
     }),
-    init: folder({ placeholder: "model", help: "begin with the weights of a run, checkpoint or model" }),
-    from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to go on from" }),
+    init: folder({ placeholder: "model", help: "start with the weights of a run, checkpoint or model" }),
+    from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to resume from" }),
     threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
     device: oneOf(["cpu", "cuda"], { default: "cpu", help: "where to run; never falls back silently" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
@@ -76,20 +75,21 @@ export const trainCommand = command({
   },
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
-    const definition = findExperiment(args.experiment);
-    const schema = schemaFor(definition.settings);
-    const flags = flagLayer({
-      training: { steps: options.steps, seed: options.seed, batch: options.batch },
-      task: { data: options.data },
-    });
-    const resolved = resolveSettings(schema, [
-      layer("experiment", definition.settings),
-      ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
-      ...(options.config ? [configFile(options.config)] : []),
-      environmentSettings(env, schema),
-      assignments(options.set),
-      flags,
-    ]);
+    const definition = requireExperiment(args.experiment);
+    const kind = kindOf(definition.settings);
+    const { steps, batch, data, seed } = options;
+    const resolved = resolveSettings(
+      kind.schema,
+      [
+        layer("experiment", definition.settings),
+        ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
+        ...(options.config ? [configFile(options.config)] : []),
+        environmentSettings(env, kind.schema),
+        assignments(options.set),
+        flagLayer(kind, { steps, batch, data, seed }),
+      ],
+      kind.renamed,
+    );
     if (options.printConfig) {
       out.result(settingsDocument(resolved), () => printSettings(resolved));
       return;
@@ -100,127 +100,135 @@ export const trainCommand = command({
     const target = typeof options.resume === "string" ? options.resume : named;
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
     if (options.resume !== undefined) {
-      if (options.init) {
-        throw new UsageError("--init is for a new run; --resume goes on with the run's own weights");
-      }
-      const { set, config, batch, data } = options;
-      const [given] =
-        Object.entries({ set: set[0], config, batch, data }).find(([, is]) => is !== undefined) ?? [];
-      if (given) {
-        throw new UsageError(`--${given}: a run goes on with its own settings`, {
-          hint: "leave it out, or begin a new run with --init and other settings",
-        });
-      }
+      refuseOnResume(options);
       if (origins.experiment === "argument") await checkExperiment(target, args.experiment);
     }
-    const planOf = <S>(own: S): RunPlanFor<S> =>
+    const plan: RunPlan =
       options.resume === undefined
         ? {
-            kind: "new",
+            action: "start",
             experiment: args.experiment,
-            settings: own,
+            settings,
             folder: target,
             ...(options.init ? { init: options.init } : {}),
           }
         : {
-            kind: "resume",
+            action: "resume",
             folder: target,
             ...(options.from ? { from: options.from } : {}),
-            ...(origins.steps === "default" ? {} : { steps: options.steps! }),
+            ...(origins.steps === "default" ? {} : { steps: steps! }),
           };
-    const context = {
-      env,
-      signal,
-      command: ["fwm", ...process.argv.slice(2)],
-      packageVersion: packageVersion(),
-      device: options.device,
-      ...(options.threads ? { threads: options.threads } : {}),
-      onNote: (text: string) => out.note(text),
-      onWarning: (text: string) => out.warn(text),
-    };
-    if ((options.resume === undefined ? settings.task.name : await kindOfRun(target)) === "metarl") {
-      if (options.init) throw new UsageError("--init: agents begin with fresh weights");
-      const { runMetarl } = await import("./trainMetarl.ts");
-      await runMetarl(out, planOf(settings as MetarlSettings), context);
-      return;
-    }
-    const { trainCatbabi } = await import("../experiment/catbabi.ts");
-    const { settingsOf } = await import("../experiment/openRun.ts");
-    const plan = planOf(settings as Settings);
-    const { training } = await settingsOf(plan, settingsSchema);
-    const watch = startWatch(out, training.steps, target);
+    const { plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
+    const planned = await plannedSettings(plan);
+    const trained = kindOf(planned);
+    const shown = showTraining(out, trained, trained.steps(planned), target);
     try {
-      const end = await trainCatbabi(plan, { ...context, watch });
-      watch.stop();
-      report(out, end);
+      const end = await trainRun(plan, {
+        env,
+        signal,
+        command: ["fwm", ...process.argv.slice(2)],
+        packageVersion: packageVersion(),
+        device: options.device,
+        ...(options.threads ? { threads: options.threads } : {}),
+        onNote: (text) => out.note(text),
+        onWarning: (text) => out.warn(text),
+        callbacks: shown,
+      });
+      shown.stop();
+      report(out, trained, end);
     } finally {
-      watch.stop();
+      shown.stop();
     }
   },
 });
 
-/** A run goes on as the experiment it was begun as. */
-async function checkExperiment(folder: string, named: string): Promise<void> {
-  const { experiment } = await readRun(folder);
+/** A run is resumed with its own settings and weights. */
+function refuseOnResume({ init, set, config, batch, data }: Readonly<Record<string, unknown>>): void {
+  if (init) {
+    throw new UsageError("--init is for a new run; --resume continues with the run's own weights");
+  }
+  const given = { set: (set as readonly string[])[0], config, batch, data };
+  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
+  if (name) {
+    throw new UsageError(`--${name}: a run is resumed with its own settings`, {
+      hint: "leave it out, or start a new run with --init and other settings",
+    });
+  }
+}
+
+/** A run is resumed as the experiment it was started as. */
+async function checkExperiment(path: string, named: string): Promise<void> {
+  const { experiment } = await readRun(path);
   if (experiment === named) return;
-  throw new UsageError(`${folder}: the run is of ${experiment}, not of ${named}`, {
-    hint: "leave the experiment out, or begin a new run with --out",
+  throw new UsageError(`${path}: the run is of ${experiment}, not of ${named}`, {
+    hint: "leave the experiment out, or start a new run with --out",
   });
 }
 
-/** Options that were given, as a layer of settings. */
-function flagLayer(values: Record<string, Record<string, unknown>>): SettingsLayer {
-  const given = Object.entries(values).map(([group, members]) => [
-    group,
-    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)),
-  ]);
-  return layer("flag", Object.fromEntries(given));
+/** Common options that were given, as the settings of the kind that they stand for. */
+export function flagLayer(
+  { name, flags }: Pick<Kind, "name" | "flags">,
+  given: Readonly<Record<"steps" | "batch" | "data" | "seed", unknown>>,
+): SettingsLayer {
+  const paths: Readonly<Record<string, string | undefined>> = { ...flags, seed: "training.seed" };
+  const texts = Object.entries(given).flatMap(([option, value]) => {
+    if (value === undefined) return [];
+    const path = paths[option];
+    if (!path) throw new UsageError(`--${option}: experiments of the kind ${name} have no such setting`);
+    return [`${path}=${JSON.stringify(value)}`];
+  });
+  return { ...assignments(texts, "flag"), from: "flag" };
 }
 
-function startWatch(out: Output, steps: number, folder: string) {
-  let told = false;
+/** Shows how training goes: a bar, and a line for each evaluation. */
+function showTraining(
+  out: Output,
+  kind: Kind,
+  steps: number,
+  path: string,
+): LoopCallbacks & { stop(): void } {
+  let isFolderShown = false;
+  const showFolder = (): void => {
+    if (!isFolderShown) out.note(`run folder ${resolve(path)}`);
+    isFolderShown = true;
+  };
   const progress = out.progress({ label: "training", total: steps, show: thousands, every: 10_000 });
-  let shown = "";
   return {
-    onStep(step: number, { loss }: { loss: number }, tokensPerSecond: number) {
-      if (!told) out.note(`run folder ${resolve(folder)}`);
-      told = true;
+    onStep(done, { means }, speed) {
+      showFolder();
       progress.update(
-        step + 1,
-        `loss ${loss.toFixed(3)}${shown} ${thousands(Math.round(tokensPerSecond))} tokens/s`,
+        done,
+        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
       );
     },
-    onLog(_step: number, { accuracy }: Readonly<Record<string, number>>) {
-      shown = ` accuracy ${percent(accuracy!)}`;
-    },
-    onValidation(step: number, { values }: { values: Readonly<Record<string, number>> }, best: boolean) {
-      const { loss, accuracy, perplexity } = values;
-      out.note(
-        `step ${thousands(step)}: valid loss ${loss!.toFixed(4)} accuracy ${percent(accuracy!)} ` +
-          `perplexity ${perplexity!.toFixed(3)}${best ? "  (best)" : ""}`,
-      );
+    onEvaluation(step, values, best) {
+      showFolder();
+      out.note(`${kind.unit} ${thousands(step)}: valid ${showValues(kind, values)}${best ? "  (best)" : ""}`);
     },
     stop: () => progress.stop(),
   };
 }
 
-function report(
-  out: Output,
-  end: {
-    step: number;
-    reason: string;
-    folder: string;
-    progress: { bestLoss: number | null; bestStep: number | null };
-  },
-): void {
-  const { bestLoss, bestStep } = end.progress;
-  const document = { folder: end.folder, step: end.step, reason: end.reason, bestLoss, bestStep };
-  out.result(document, () => {
-    const lines = [`${end.reason} after ${thousands(end.step)} steps; ${end.folder}`];
-    if (bestLoss !== null)
-      lines.push(`best validation loss ${bestLoss.toFixed(4)} at step ${thousands(bestStep!)}`);
-    if (end.reason === "interrupted") lines.push(`go on with: fwm train --resume ${end.folder}`);
-    else lines.push(`next: fwm eval ${end.folder} --split test`, `      fwm ask ${end.folder}`);
+/** The measures of a kind in a line. */
+export function showValues({ measures }: Pick<Kind, "measures">, values: Values): string {
+  return Object.entries(measures)
+    .filter(([name]) => values[name] !== undefined)
+    .map(([name, measure]) => `${measure.label} ${showMeasure(measure, values[name]!)}`)
+    .join(" ");
+}
+
+function report(out: Output, kind: Kind, { folder: path, step, reason, progress }: RunEnd): void {
+  const { best, bestStep } = progress;
+  out.result({ folder: path, step, reason, best: progress.bestValues, bestStep }, () => {
+    const lines = [`${reason} after ${thousands(step)} ${kind.unit}s; ${path}`];
+    if (best !== null) {
+      const measure = kind.measures[kind.best]!;
+      lines.push(
+        `best validation ${measure.label} ${showMeasure(measure, best)} at ${kind.unit} ${thousands(bestStep!)}`,
+      );
+    }
+    if (reason === "interrupted") lines.push(`resume with: fwm train --resume ${path}`);
+    else lines.push(`next: fwm eval ${path} --split test`, `      ${kind.use} ${path}`);
     return lines.join("\n");
   });
 }

@@ -6,14 +6,14 @@
 import { below, type Purpose, purpose } from "./draws.ts";
 import { explorerBaseline } from "./explorer.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./graphEnvironment.ts";
-import { actions as actionCount, type Graphs, sampleGraphs, states } from "./sampler.ts";
+import { actions as actionCount, type GraphSplit, type Graphs, sampleGraphs, states } from "./sampler.ts";
 
 /** Chooses an action for every agent of an environment. */
 export type Baseline = (environment: GraphEnvironment, into: Uint8Array) => void;
 
 /** Plays uniformly random actions, addressed by episode, step and agent. */
-export function randomBaseline(seed: number, split: "train" | "test"): Baseline {
-  const use: Purpose = split === "train" ? purpose.trainAction : purpose.testAction;
+export function randomBaseline(seed: number, split: GraphSplit): Baseline {
+  const use: Purpose = purpose[`${split}Action`];
   return (environment, into) => {
     for (let agent = 0; agent < into.length; agent++) {
       into[agent] = below(actionCount, seed, use, environment.episode, environment.stepsTaken, agent);

@@ -17,6 +17,9 @@ export const purpose = {
   /** The action an agent samples, while training and while being tested. */
   trainAction: 4,
   testAction: 5,
+  /** The same on the validation graphs. */
+  validPlaces: 6,
+  validAction: 7,
 } as const;
 
 /** One of the values of {@link purpose}. */

@@ -17,7 +17,7 @@
  */
 import { ShapeError, UsageError } from "../errors.ts";
 import { below, mostSteps, type Purpose, purpose } from "./draws.ts";
-import { actions as actionCount, checkSeed, type Graphs, states } from "./sampler.ts";
+import { actions as actionCount, checkSeed, type GraphSplit, type Graphs, states } from "./sampler.ts";
 
 /** What distinguishes the paper's environment from the one its released code has. */
 export interface GraphRules {
@@ -41,8 +41,8 @@ export interface GraphEnvironmentOptions extends Partial<GraphRules> {
   readonly graphs: Graphs;
   /** Seed of the places; a whole number of 32 bits. */
   readonly seed: number;
-  /** Training and test environments of one seed draw different places. */
-  readonly split: "train" | "test";
+  /** Environments of one seed on different sets draw different places. */
+  readonly split: GraphSplit;
   /** The named set of rules. */
   readonly rules: keyof typeof graphRules;
   /** Steps per episode; the paper's is 30. */
@@ -108,7 +108,7 @@ export class GraphEnvironment {
     this.returns = new Float64Array(this.agents);
     this.rewards = new Float32Array(this.agents);
     this.#seed = seed;
-    this.#purpose = split === "train" ? purpose.trainPlaces : purpose.testPlaces;
+    this.#purpose = purpose[`${split}Places`];
   }
 
   /** The episode being played; -1 before the first `reset`. */

@@ -26,4 +26,13 @@ export {
   graphRules,
   observationSize,
 } from "./graphEnvironment.ts";
-export { actions, type GraphSets, type Graphs, sampleGraphSets, states } from "./sampler.ts";
+export {
+  actions,
+  type GraphSets,
+  type GraphSplit,
+  type Graphs,
+  graphSplits,
+  sampleGraphSets,
+  sampleGraphs,
+  states,
+} from "./sampler.ts";

@@ -31,22 +31,27 @@ export interface Graphs {
   readonly next: Int8Array;
 }
 
-/** The two sets of an experiment: no training graph equals a test graph. */
-export interface GraphSets {
-  readonly train: Graphs;
-  readonly test: Graphs;
-}
+/** The sets of an experiment. */
+export const graphSplits = ["train", "valid", "test"] as const;
+
+/** The name of a set. */
+export type GraphSplit = (typeof graphSplits)[number];
+
+/** The three sets of an experiment: no graph of one equals a graph of another. */
+export type GraphSets = Readonly<Record<GraphSplit, Graphs>>;
 
 const tableSize = states * actions;
 
 /**
- * Draws the test graphs, then the training graphs, from one seed; a training graph equal to a test graph is
- * drawn again. The paper has 600 of each, one per agent; the released code's seed is 666.
+ * Draws the test graphs, then the training graphs, then the validation graphs, `count` of each, from one seed; a graph
+ * of an earlier set is drawn again. The paper has 600 for training and testing, one per agent, and none for validation;
+ * the released code's seed is 666.
  */
-export function sampleGraphSets(seed: number, trainCount = 600, testCount = 600): GraphSets {
-  const { graphs: test, candidate } = sampleGraphs(seed, testCount);
-  const { graphs: train } = sampleGraphs(seed, trainCount, candidate, test);
-  return { train, test };
+export function sampleGraphSets(seed: number, count = 600): GraphSets {
+  const { graphs: test, candidate } = sampleGraphs(seed, count);
+  const { graphs: train, candidate: next } = sampleGraphs(seed, count, candidate, [test]);
+  const { graphs: valid } = sampleGraphs(seed, count, next, [test, train]);
+  return { train, valid, test };
 }
 
 /**
@@ -57,15 +62,17 @@ export function sampleGraphs(
   seed: number,
   count: number,
   candidate = 0,
-  unlike?: Graphs,
+  unlike: readonly Graphs[] = [],
 ): { graphs: Graphs; candidate: number } {
   checkSeed(seed);
   if (!Number.isInteger(count) || count < 1) {
     throw new UsageError("graphs: the number of graphs must be a whole number above 0", { count });
   }
   const refused = new Set<string>();
-  for (let graph = 0; graph < (unlike?.count ?? 0); graph++) {
-    refused.add(unlike!.next.subarray(graph * tableSize, (graph + 1) * tableSize).join());
+  for (const { count: others, next } of unlike) {
+    for (let graph = 0; graph < others; graph++) {
+      refused.add(next.subarray(graph * tableSize, (graph + 1) * tableSize).join());
+    }
   }
   const next = new Int8Array(count * tableSize);
   let following = candidate;

@@ -3,12 +3,13 @@ import { existsSync } from "node:fs";
 import type { Story } from "../babi/format.ts";
 import { storyTokens } from "../babi/format.ts";
 import { generateStory } from "../babi/generator/generate.ts";
-import { evaluateModel } from "../inference/evaluate.ts";
 import { loadModel } from "../inference/load.ts";
 import type { Reply } from "../inference/stream.ts";
-import type { Score } from "../train/score.ts";
-import { type RunContext, trainCatbabi } from "./catbabi.ts";
-import type { Experiment, Settings } from "./settings.ts";
+import type { Score } from "./catbabi/score.ts";
+import type { CatbabiExperiment, CatbabiSettings } from "./catbabi/settings.ts";
+import type { BaseEvaluation } from "./kind.ts";
+import { evaluateSaved } from "./savedModel.ts";
+import { type RunContext, trainRun } from "./trainRun.ts";
 
 /** What became of one system. */
 export interface QuickstartRun {
@@ -33,29 +34,30 @@ export interface QuickstartAnswer {
 /** Trains one system in the first free folder `<base>`, `<base>-2`, … */
 export async function quickstartRun(
   name: string,
-  { settings }: Experiment,
+  { settings }: CatbabiExperiment,
   base: string,
   context: RunContext,
 ): Promise<QuickstartRun | undefined> {
   const folder = freeFolder(base);
   const curve = [{ x: 0, y: 0 }];
   const start = performance.now();
-  const end = await trainCatbabi(
-    { kind: "new", experiment: name, settings, folder },
+  const end = await trainRun(
+    { action: "start", experiment: name, settings, folder },
     {
       ...context,
-      watch: {
-        ...context.watch,
-        onValidation(step, score, best) {
-          curve.push({ x: step, y: score.values.accuracy! });
-          context.watch?.onValidation?.(step, score, best);
+      callbacks: {
+        ...context.callbacks,
+        onEvaluation(step, values, best) {
+          curve.push({ x: step, y: values.accuracy! });
+          context.callbacks?.onEvaluation?.(step, values, best);
         },
       },
     },
   );
   if (end.reason === "interrupted") return undefined;
   const seconds = (performance.now() - start) / 1000;
-  const score = await evaluateModel(folder, { split: "test", batch: 32, env: context.env });
+  const { evaluation } = await evaluateSaved(folder, { split: "test", batch: 32 }, { env: context.env });
+  const score = evaluation as BaseEvaluation & Score;
   return { name, folder, seconds, steps: end.step, curve, score };
 }
 
@@ -69,7 +71,7 @@ function freeFolder(base: string): string {
 /** Looks among new stories for a chained question that the model answers correctly, the surest one first. */
 export async function findChainedAnswer(
   folder: string,
-  { training }: Settings,
+  { training }: CatbabiSettings,
   task: number,
 ): Promise<QuickstartAnswer | undefined> {
   const model = await loadModel(folder);

@@ -1,18 +1,22 @@
 /** A trained agent on graphs it has never seen, step by step: what `fwm rollout` shows. */
-
 import {
   actions as actionCount,
   explorerBaseline,
-  observationSize,
   runBaseline,
   sampleGraphSets,
+  sampleGraphs,
   shortestPathBaseline,
   states,
 } from "../environment/index.ts";
-import { sampleGraphs } from "../environment/sampler.ts";
-import { type Actor, sampleActions } from "../train/actor.ts";
-import { type GraphWorld, makeWorld } from "./metarl.ts";
-import { loadAgent } from "./metarlSaved.ts";
+import { UsageError } from "../errors.ts";
+import type { Actor } from "../train/actor.ts";
+import { rollout } from "../train/rollout.ts";
+import type { Kind, SavedModel } from "./kind.ts";
+import { actorOf } from "./metarl/evaluate.ts";
+import { metarl } from "./metarl/kind.ts";
+import { type AgentEnvironment, makeEnvironment } from "./metarl/session.ts";
+import type { MetarlSettings } from "./metarl/settings.ts";
+import { loadSaved } from "./savedModel.ts";
 
 /** One step of an episode. */
 export interface RolloutStep {
@@ -50,69 +54,70 @@ export interface RolloutOptions {
   readonly episodes: number;
 }
 
-/** Loads an agent and plays episodes, each on a new graph: none that the agent was trained on. */
+/** Loads an agent and lets it act in episodes, each on a new graph: none that it was trained on. */
 export async function rollOut(
   path: string,
   { seed, episodes }: RolloutOptions,
 ): Promise<{ model: string; experiment: string; step: number | null; episodes: Rollout[] }> {
-  const { folder, config, actor: makeActor } = await loadAgent(path);
-  const { task, graphs, experiment } = config;
-  const actor = makeActor(1, 1);
-  const { train } = sampleGraphSets(task.graphSeed, graphs, graphs);
-  const fresh = sampleGraphs(seed, episodes, 0, train).graphs;
+  const { kind, ...saved } = await loadSaved(path);
+  if (kind !== (metarl as Kind)) {
+    throw new UsageError(`${path}: a model of the kind ${kind.name}, not an agent`, {
+      hint: `use it with: ${kind.use} ${path}`,
+    });
+  }
+  // The schema of its kind has checked the settings.
+  const model = saved as SavedModel<MetarlSettings>;
+  const { task, training } = model.settings;
+  const { train } = sampleGraphSets(task.graphSeed, training.agents);
+  const fresh = sampleGraphs(seed, episodes, 0, [train]).graphs;
   const size = states * actionCount;
-  const played: Rollout[] = [];
+  const actor = actorOf(model, 1, 1);
+  const done: Rollout[] = [];
   try {
     for (let i = 0; i < episodes; i++) {
       const graph = { count: 1, next: fresh.next.subarray(i * size, (i + 1) * size) };
-      played.push(await playOne(actor, makeWorld(task, graph, seed, "test"), i));
+      done.push(await watchEpisode(actor, makeEnvironment(task, graph, seed, "test"), i));
     }
   } finally {
     await actor.release();
   }
-  return { model: folder.path, experiment, step: folder.step ?? null, episodes: played };
+  const { folder, experiment } = model;
+  return { model: folder.path, experiment, step: folder.step ?? null, episodes: done };
 }
 
-async function playOne(actor: Actor, world: GraphWorld, episode: number): Promise<Rollout> {
-  const { environment } = world;
-  const { next } = environment.graphs;
-  const explorer = runBaseline(environment, episode, explorerBaseline());
-  const shortestPath = runBaseline(environment, episode, shortestPathBaseline(environment.graphs));
+async function watchEpisode(actor: Actor, environment: AgentEnvironment, episode: number): Promise<Rollout> {
+  const { graphs } = environment;
+  const { next } = graphs.graphs;
+  const explorer = runBaseline(graphs, episode, explorerBaseline());
+  const shortestPath = runBaseline(graphs, episode, shortestPathBaseline(graphs.graphs));
   const edge = (from: number, action: number): number | null => {
     const to = next[from * actionCount + action]!;
     return to < 0 ? null : to;
   };
-  const x = new Float32Array(observationSize);
-  const uniform = new Float32Array(1);
-  const chosen = new Int32Array(1);
   const steps: RolloutStep[] = [];
-  await actor.begin();
-  world.reset(episode);
-  while (!environment.done) {
-    const [agent, goal] = [environment.agentAt[0]!, environment.rewardAt[0]!];
-    world.observe(x, 0);
-    const { policy } = await actor.act(x);
-    world.draw(uniform, episode, environment.stepsTaken);
-    sampleActions(policy, uniform, chosen);
-    const action = chosen[0]!;
-    const to = edge(agent, action);
-    // Rewards are float32; -0.05 should read so.
-    const reward = Math.round(world.step(chosen)[0]! * 100) / 100;
-    // Anew means another place for the reward: it is never put where it was.
-    const placed = environment.rewardAt[0] !== goal;
-    steps.push({
-      agent,
-      goal,
-      action,
-      to,
-      reward,
-      total: environment.returns[0]!,
-      placed,
-      policy: [...policy],
-    });
-  }
+  let [agent, goal] = [0, 0];
+  await rollout(actor, environment, episode, {
+    onAct() {
+      [agent, goal] = [graphs.agentAt[0]!, graphs.rewardAt[0]!];
+    },
+    onStep({ policy, actions, rewards }) {
+      const action = actions[0]!;
+      steps.push({
+        agent,
+        goal,
+        action,
+        to: edge(agent, action),
+        // Rewards are float32; -0.05 should read so.
+        reward: Math.round(rewards[0]! * 100) / 100,
+        total: graphs.returns[0]!,
+        // Placed anew means another place for the reward: it is never put where it was.
+        placed: graphs.rewardAt[0] !== goal,
+        policy: [...policy],
+      });
+    },
+  });
   const graph = Array.from({ length: states }, (_, from) =>
     Array.from({ length: actionCount }, (_, action) => edge(from, action)),
   );
-  return { graph, steps, total: environment.returns[0]!, explorer, shortestPath };
+  return { graph, steps, total: graphs.returns[0]!, explorer, shortestPath };
 }

@@ -6,24 +6,19 @@
  *   seeds  all of that once per seed
  *
  * Each member is a run folder like any other. What a folder says is all the state there is, so a sweep that was
- * stopped in whatever way goes on when it is started again.
+ * stopped in whatever way resumes when it is started again.
  */
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { parseTasks } from "../data/catbabi.ts";
 import { UsageError } from "../errors.ts";
-import { buildSystem } from "../model/registry.ts";
-import { countWeights } from "../model/sequence.ts";
 import { errorCode, isTemporary } from "../store/atomic.ts";
 import { lockFile } from "../store/lock.ts";
 import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/runRecord.ts";
-import { trainCatbabi } from "./catbabi.ts";
-import { type AnySettings, schemaFor } from "./kinds.ts";
-import { buildAgent, trainMetarl } from "./metarl.ts";
-import type { MetarlSettings } from "./metarlSettings.ts";
-import type { OpenContext, RunPlanFor } from "./openRun.ts";
-import type { Settings } from "./settings.ts";
+import type { StepReport, Values } from "../train/loop.ts";
+import type { BaseSettings } from "./kind.ts";
+import { kindOf } from "./registry.ts";
+import { type RunContext, type RunPlan, trainRun } from "./trainRun.ts";
 
 /** One setting and a value for it, as text: `system.reads`, `2`. */
 export interface Change {
@@ -52,36 +47,27 @@ export interface SweepMember {
   readonly folder: string;
   readonly experiment: string;
   readonly changes: readonly Change[];
-  readonly settings: AnySettings;
+  readonly settings: BaseSettings;
   /** Number of trained weights. */
   readonly parameters: number;
 }
 
-/** How a member stands: `waiting` has not begun. */
+/** How a member stands: `waiting` has not started. */
 export type MemberState = RunState | "waiting";
 
-/** Tells how a sweep goes on. */
-export interface SweepWatch {
+/** What a person is shown while a sweep runs. */
+export interface SweepCallbacks {
   /** Before a member; `finished` and `diverged` ones are passed over. */
   onMember?(member: SweepMember, state: MemberState): void;
-  onStep?(
-    member: SweepMember,
-    done: number,
-    value: { name: "loss" | "reward"; value: number },
-    perSecond: number,
-  ): void;
-  /** After a validation or a test episode. */
-  onScore?(member: SweepMember, step: number, values: Readonly<Record<string, number>>): void;
+  onStep?(member: SweepMember, done: number, report: StepReport, speed: number): void;
+  onEvaluation?(member: SweepMember, step: number, values: Values): void;
   /** After a member was trained, or stopped. */
   onEnd?(member: SweepMember, state: RunState, note: string | null): void;
 }
 
 /** How a command runs a sweep. */
-export interface SweepContext extends OpenContext {
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly signal: AbortSignal;
-  readonly onNote?: (text: string) => void;
-  readonly watch?: SweepWatch;
+export interface SweepContext extends Omit<RunContext, "callbacks"> {
+  readonly callbacks?: SweepCallbacks;
 }
 
 /**
@@ -91,7 +77,7 @@ export interface SweepContext extends OpenContext {
 export function sweepMembers(
   grid: Grid,
   { experiment, out }: { experiment: string; out: string },
-  settingsOf: (changes: readonly Change[]) => AnySettings,
+  settingsOf: (changes: readonly Change[]) => BaseSettings,
 ): SweepMember[] {
   const axes = [...grid.vary, ...grid.each];
   checkAxes(axes, grid.seeds);
@@ -107,7 +93,8 @@ export function sweepMembers(
       const settings = settingsOf([...changes, ...seeded]);
       const name = parts.join("-");
       const folder = join(out, name);
-      members.push({ name, folder, experiment, changes, settings, parameters: weightsIn(settings) });
+      const parameters = kindOf(settings).countWeights(settings);
+      members.push({ name, folder, experiment, changes, settings, parameters });
     }
   }
   refuseTwins(members);
@@ -133,8 +120,8 @@ function checkAxes(axes: readonly Axis[], seeds: readonly number[]): void {
     if (axes.findIndex((axis) => axis.key === key) !== i) {
       throw new UsageError(`${key} is given twice`, { hint: "give all its values at once: key=v1,v2,v3" });
     }
-    if (key === "training.steps") {
-      throw new UsageError("training.steps cannot change within a sweep: the budget is the same for all", {
+    if (key === "training.steps" || key === "training.episodes") {
+      throw new UsageError(`${key} cannot change within a sweep: the budget is the same for all`, {
         hint: "give it once, with --steps",
       });
     }
@@ -173,16 +160,6 @@ function refuseTwins(members: readonly SweepMember[]): void {
   });
 }
 
-function weightsIn(settings: AnySettings): number {
-  if (isMetarl(settings)) return countWeights(buildAgent(settings.system));
-  parseTasks(settings.task.tasks, "task.tasks");
-  return countWeights(buildSystem(settings.system));
-}
-
-function isMetarl(settings: AnySettings): settings is MetarlSettings {
-  return settings.task.name === "metarl";
-}
-
 /** How each member stands. A folder that holds anything but the member itself is refused. */
 export async function sweepStates(members: readonly SweepMember[]): Promise<MemberState[]> {
   const states: MemberState[] = [];
@@ -212,16 +189,16 @@ async function recordOf(folder: string): Promise<RunRecord | undefined> {
 
 function refuseForeign({ folder, experiment, settings }: SweepMember, record: RunRecord): void {
   // Parsed, so that a run of an older version has what newer ones added.
-  const there = schemaFor(settings).safeParse(record.settings);
+  const there = kindOf(settings).schema.safeParse(record.settings);
   const differences = settingsBetween(there.success ? there.data : record.settings, settings);
   if (record.experiment !== experiment) {
     differences.unshift(`experiment: ${record.experiment} in the folder, ${experiment} wanted`);
   }
-  if (record.summary.begun !== undefined) differences.push("it began with the weights of another run");
+  if (record.summary.initFrom !== undefined) differences.push("it started with the weights of another run");
   if (differences.length === 0) return;
   throw new UsageError(`${resolve(folder)}: the run there is not this member of the sweep`, {
     differs: differences.slice(0, 5).join("; "),
-    hint: "choose another --out, or give the line that began the sweep",
+    hint: "choose another --out, or give the line that started the sweep",
   });
 }
 
@@ -251,7 +228,7 @@ export interface SweepEnd {
 
 /**
  * Trains the members one after another. Those that are finished, or have diverged, are left as they are; one that was
- * stopped goes on from its checkpoint. A member that diverges does not end the sweep.
+ * stopped resumes from its checkpoint. A member that diverges does not end the sweep.
  */
 export async function runSweep(members: readonly SweepMember[], context: SweepContext): Promise<SweepEnd> {
   const states = await sweepStates(members);
@@ -263,11 +240,11 @@ export async function runSweep(members: readonly SweepMember[], context: SweepCo
   }
   for (const [i, member] of members.entries()) {
     if (context.signal.aborted) return { reason: "interrupted", states };
-    context.watch?.onMember?.(member, states[i]!);
+    context.callbacks?.onMember?.(member, states[i]!);
     if (states[i] === "finished" || states[i] === "diverged") continue;
     const { state, note } = await trainMember(member, states[i] === "waiting", context);
     states[i] = state;
-    context.watch?.onEnd?.(member, state, note);
+    context.callbacks?.onEnd?.(member, state, note);
     if (state === "interrupted") return { reason: "interrupted", states };
   }
   return { reason: "finished", states };
@@ -276,31 +253,20 @@ export async function runSweep(members: readonly SweepMember[], context: SweepCo
 /** Trains a member to its end. Its record decides how that was: only a failure is thrown on. */
 async function trainMember(member: SweepMember, isNew: boolean, context: SweepContext): Promise<RunRecord> {
   const { folder, experiment, settings } = member;
-  const planOf = <S>(own: S): RunPlanFor<S> =>
-    isNew ? { kind: "new", experiment, settings: own, folder } : { kind: "resume", folder };
-  const { watch, ...shared } = context;
+  const plan: RunPlan = isNew
+    ? { action: "start", experiment, settings, folder }
+    : { action: "resume", folder };
+  const { callbacks, ...shared } = context;
   try {
-    if (isMetarl(settings)) {
-      await trainMetarl(planOf<MetarlSettings>(settings), {
-        ...shared,
-        watch: {
-          onEpisode: (episode, value, speed) =>
-            watch?.onStep?.(member, episode + 1, { name: "reward", value }, speed),
-          onTest: (step, { test }) => watch?.onScore?.(member, step, { reward: test }),
-        },
-      });
-    } else {
-      await trainCatbabi(planOf<Settings>(settings), {
-        ...shared,
-        watch: {
-          onStep: (step, { loss }, speed) =>
-            watch?.onStep?.(member, step + 1, { name: "loss", value: loss }, speed),
-          onValidation: (step, { values }) => watch?.onScore?.(member, step, values),
-        },
-      });
-    }
+    await trainRun(plan, {
+      ...shared,
+      callbacks: {
+        onStep: (done, report, speed) => callbacks?.onStep?.(member, done, report, speed),
+        onEvaluation: (step, values) => callbacks?.onEvaluation?.(member, step, values),
+      },
+    });
   } catch (error) {
-    // A run that was killed after its last checkpoint is found complete, and closed, when it is taken up again.
+    // A run that was killed after its last checkpoint is found complete, and closed, when it is resumed.
     const record = await recordOf(folder);
     if (record?.state !== "diverged" && record?.state !== "finished") throw error;
   }

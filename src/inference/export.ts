@@ -11,7 +11,7 @@ import { type ExportSpec, exportOnnx, nextName } from "../compile/export.ts";
 import { input, state, type TensorType } from "../graph/index.ts";
 import type { SequenceModel } from "../model/sequence.ts";
 import type { Tensors } from "../store/safetensors.ts";
-import { buildModel, parseModelConfig } from "./model.ts";
+import { buildModel, tokenModelConfig } from "./model.ts";
 
 /** What is exported. */
 export interface ExportForm {
@@ -50,8 +50,8 @@ export interface ExportSource {
 
 /** The model of a folder as an `.onnx` file. */
 export function exportModel(folder: ExportSource, form: ExportForm, producerVersion: string): ExportedModel {
-  const config = parseModelConfig(folder.config, `${folder.path}/config.json`);
-  const { system, weights } = buildModel(config, folder.model, `${folder.path}/model.safetensors`);
+  const config = tokenModelConfig(folder.config, `${folder.path}/config.json`);
+  const { system, weights } = buildModel(config.system, folder.model, `${folder.path}/model.safetensors`);
   const { spec, inputs, outputs } = describe(system, form);
   const words = folder.files["vocab.json"];
   const bytes = exportOnnx(spec, weights, {
@@ -60,7 +60,7 @@ export function exportModel(folder: ExportSource, form: ExportForm, producerVers
     docs: Object.fromEntries([...inputs, ...outputs].map(({ name, doc }) => [name, doc])),
     metadata: {
       "fwm.form": form.window === undefined ? "step" : "window",
-      "fwm.config": JSON.stringify(config),
+      "fwm.config": JSON.stringify(folder.config),
       ...(folder.step === undefined ? {} : { "fwm.step": String(folder.step) }),
       ...(words ? { "fwm.vocabulary": new TextDecoder().decode(words) } : {}),
     },

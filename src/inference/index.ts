@@ -1,10 +1,16 @@
 /**
- * Inference without the file system: everything here can be imported in a browser. Node's `loadModel` and
- * `evaluateModel` are in `load.ts` and `evaluate.ts`.
+ * Inference without the file system: everything here can be imported in a browser. Node's `loadModel`
+ * is in `load.ts`.
  */
 export type { TraceRow } from "../model/sequence.ts";
 export { AssociativeMemory, type MemoryDocument, type MemoryOptions, type Vector } from "./memory.ts";
-export { FwmModel, type ModelBytes, type ModelConfig, type ModelOptions, modelFromBytes } from "./model.ts";
+export {
+  FwmModel,
+  type ModelBytes,
+  type ModelOptions,
+  modelFromBytes,
+  type TokenModelConfig,
+} from "./model.ts";
 export {
   type Answer,
   type AskOptions,

@@ -3,7 +3,7 @@ import { DataError } from "../errors.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { loadModelFolder } from "../store/modelFolder.ts";
-import { type FwmModel, modelFromBytes, parseModelConfig } from "./model.ts";
+import { type FwmModel, modelFromBytes, tokenModelConfig } from "./model.ts";
 
 /** Choices for loading. */
 export interface LoadOptions {
@@ -19,7 +19,8 @@ export interface LoadOptions {
 export async function loadModel(path: string, options: LoadOptions = {}): Promise<FwmModel> {
   const { runtime = nodeRuntime, threads, which } = options;
   const folder = await loadModelFolder(path, which ? { which } : {});
-  const config = parseModelConfig(folder.config, `${folder.path}/config.json`);
+  // Before anything is missed that such a model has not got.
+  tokenModelConfig(folder.config, `${folder.path}/config.json`);
   const vocab = folder.files["vocab.json"];
   if (!vocab) {
     throw new DataError(`${folder.path}: vocab.json is missing`, {
@@ -27,7 +28,7 @@ export async function loadModel(path: string, options: LoadOptions = {}): Promis
     });
   }
   return modelFromBytes(
-    { config, safetensors: folder.model, vocab },
+    { config: folder.config, safetensors: folder.model, vocab },
     { runtime, name: folder.path, ...(threads ? { threads } : {}) },
   );
 }

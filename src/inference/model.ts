@@ -2,30 +2,21 @@
 import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
 import { DataError } from "../errors.ts";
-import { agentFormat, modelFormat, settingsSchema } from "../experiment/settings.ts";
 import { stateAttrs } from "../graph/index.ts";
-import { buildSystem } from "../model/registry.ts";
+import { buildSystem, type SystemSettings, systemSchema } from "../model/registry.ts";
 import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { parseJson } from "../store/json.ts";
+import { type ModelConfig, parseModelConfig } from "../store/modelConfig.ts";
 import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
 import { StepProgram } from "./stepProgram.ts";
 import { Stream, type StreamOptions, type StreamSource, Streams } from "./stream.ts";
 
-const configSchema = z.strictObject({
-  format: z.literal(modelFormat),
-  version: z.literal(1),
-  /** Name of the experiment it was trained by. */
-  experiment: z.string(),
-  /** What it learned: answers only, or every next word. */
-  mode: settingsSchema.shape.task.shape.mode,
-  /** The system and its sizes. */
-  system: settingsSchema.shape.system,
-});
-
-/** What `config.json` of a model folder says. */
-export type ModelConfig = z.infer<typeof configSchema>;
+/** What is known of a model that reads tokens: `config.json`, and the system it names. */
+export interface TokenModelConfig extends ModelConfig {
+  readonly system: SystemSettings;
+}
 
 /** The files of a model folder, as bytes, texts or values. */
 export interface ModelBytes {
@@ -46,28 +37,33 @@ export interface ModelOptions {
   readonly name?: string;
 }
 
-/** Checks the content of `config.json`. */
-export function parseModelConfig(value: unknown, file = "config.json"): ModelConfig {
-  const parsed = configSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  if ((value as { format?: unknown } | null)?.format === agentFormat) {
-    throw new DataError(`${file}: an agent; it plays on graphs and does not answer`, {
-      hint: "watch it with fwm rollout, score it with fwm eval; in a program, evaluateAgent and rollOut",
-    });
+/** Checks that `config.json` is of a model that reads tokens. */
+export function tokenModelConfig(value: unknown, file = "config.json"): TokenModelConfig {
+  const config = parseModelConfig(value, file);
+  const system = config.settings.system as { vocabulary?: unknown } | undefined;
+  if (system?.vocabulary === undefined) {
+    throw new DataError(
+      `${file}: a model of the kind ${config.kind}; it reads no words and does not answer`,
+      {
+        hint: "evaluate it with fwm eval, watch an agent with fwm rollout",
+      },
+    );
   }
-  throw new DataError(`${file}: not a model this version understands`, {
+  const parsed = systemSchema.safeParse(system);
+  if (parsed.success) return { ...config, system: parsed.data };
+  throw new DataError(`${file}: not a system this version understands`, {
     reason: z.prettifyError(parsed.error),
-    hint: "the folder is of another kind, or was made by another version of fwm",
+    hint: "the model was made by another version of fwm",
   });
 }
 
-/** The system a config describes, and its weights checked against it. */
+/** The system that settings describe, and its weights checked against it. */
 export function buildModel(
-  config: ModelConfig,
+  settings: SystemSettings,
   tensors: Tensors,
   file = "model.safetensors",
 ): { system: SequenceModel; weights: Map<string, Float32Array> } {
-  const system = buildSystem(config.system);
+  const system = buildSystem(settings);
   const wanted = system.parameters.map((tensor) => {
     const { name, shape } = stateAttrs(tensor)!;
     return [name, { dtype: "f32" as const, shape }] as const;
@@ -79,13 +75,13 @@ export function buildModel(
 /** Makes a model of the files of a model folder. */
 export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmModel {
   const at = (name: string) => (options.name ? `${options.name}/${name}` : name);
-  const config = parseModelConfig(jsonOf(files.config, at("config.json")), at("config.json"));
+  const config = tokenModelConfig(jsonOf(files.config, at("config.json")), at("config.json"));
   const { safetensors } = files;
   const tensors =
     safetensors instanceof ArrayBuffer || ArrayBuffer.isView(safetensors)
       ? decodeSafetensors(safetensors, { file: at("model.safetensors"), finite: true }).tensors
       : safetensors;
-  const { system, weights } = buildModel(config, tensors, at("model.safetensors"));
+  const { system, weights } = buildModel(config.system, tensors, at("model.safetensors"));
   const words = jsonOf(files.vocab, at("vocab.json"));
   const vocabulary = vocabularyOf(words, config.system.vocabulary, at("vocab.json"));
   return new FwmModel(config, vocabulary, system, weights, options);
@@ -97,7 +93,7 @@ export class FwmModel implements StreamSource {
 
   /** For `modelFromBytes` and `loadModel`. */
   constructor(
-    readonly config: ModelConfig,
+    readonly config: TokenModelConfig,
     readonly vocabulary: Vocabulary,
     private readonly system: SequenceModel,
     private readonly weights: ReadonlyMap<string, Float32Array>,

@@ -1,9 +1,9 @@
 /** A result: what a run reached, under which conditions, beside the published number. Written by a command only. */
 import { basename, isAbsolute, join } from "node:path";
+import { median } from "../statistics.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { effectiveState, type RunRecord, readRun } from "../store/runRecord.ts";
 import { type ChangedSetting, changedSettings } from "./changed.ts";
-import { median } from "./median.ts";
 
 /** A point of a curve. */
 export interface CurvePoint {
@@ -11,31 +11,24 @@ export interface CurvePoint {
   readonly values: Readonly<Record<string, number>>;
 }
 
-/** A time the run was taken up again: after which update, and how. */
+/** A time the run was resumed: after which step, and how. */
 export interface Resumption {
   readonly step: number;
   readonly command: string;
   readonly commit: string | null;
 }
 
-/** The published score of answers, and how it came about where that is known. */
-export interface PublishedScore {
-  readonly accuracy: number;
-  readonly perplexity?: number;
-  readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
-}
-
-/** What is told of a run, whatever its task; `Paper` are the published numbers beside it. */
-export interface RunResult<Paper = PublishedScore> {
+/** What a run reached, whatever its kind; `Paper` are the published numbers beside it. */
+export interface RunResult<Paper = unknown> {
   readonly experiment: string;
-  readonly shows: string;
+  readonly description: string;
   /** The command that trained it, and the one that wrote this file. */
   readonly command: string;
   readonly reportedBy: string;
-  /** Each time it was taken up again. */
+  /** Each time it was resumed. */
   readonly resumed: readonly Resumption[];
-  /** The weights it began with, where these were not fresh. */
-  readonly begun: string | null;
+  /** The run or model whose weights it started with, where these were not fresh. */
+  readonly initFrom: string | null;
   /** What its data lacks or was filled with. */
   readonly data: string | null;
   readonly date: string;
@@ -47,7 +40,7 @@ export interface RunResult<Paper = PublishedScore> {
   /** The settings that are not as this version's experiment has them; null where there is no such experiment. */
   readonly changed: Readonly<Record<string, ChangedSetting>> | null;
   readonly state: string;
-  /** Updates made, and hours at them. */
+  /** Steps made, and hours at them. */
   readonly steps: number;
   readonly hours: number;
   readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
@@ -75,7 +68,7 @@ export function withoutPlaces<T>(settings: T): T {
 
 /** What is known of the experiment of a run. */
 export interface KnownExperiment<Paper> {
-  readonly shows: string;
+  readonly description: string;
   readonly settings: unknown;
   /** Settings with what the experiment's schema adds to those of an earlier version. */
   complete(settings: unknown): unknown;
@@ -86,7 +79,7 @@ export interface KnownExperiment<Paper> {
 const pause = { seconds: 15 * 60, times: 10 };
 
 /** Collects a run's result from its folder; `known` is the experiment of the run's name, where there is one. */
-export async function collectResult<Paper = PublishedScore>(
+export async function collectResult<Paper = unknown>(
   folder: string,
   about: {
     known: KnownExperiment<Paper> | undefined;
@@ -100,7 +93,7 @@ export async function collectResult<Paper = PublishedScore>(
   const metrics = await readMetrics(join(folder, metricsFile));
   return {
     experiment: record.experiment,
-    shows: known?.shows ?? record.experiment,
+    description: known?.description ?? record.experiment,
     command: portableCommand(record.command),
     reportedBy: portableCommand(about.reportedBy),
     resumed: record.resumed.map(({ step, command, gitCommit }) => ({
@@ -108,8 +101,8 @@ export async function collectResult<Paper = PublishedScore>(
       command: portableCommand(command),
       commit: gitCommit,
     })),
-    begun: remark(record.summary.begun),
-    data: remark(record.summary.data),
+    initFrom: textOf(record.summary.initFrom),
+    data: textOf(record.summary.data),
     date: new Date().toISOString(),
     commit: record.gitCommit,
     packageVersion: record.packageVersion,
@@ -125,13 +118,12 @@ export async function collectResult<Paper = PublishedScore>(
   };
 }
 
-/** The run a run's weights came from and the updates it had made, as `begun` tells them. */
-export function origin(begun: string | null): { readonly run: string; readonly steps: number } | undefined {
-  const [, run, steps] = /^(.*) after (\d+) steps$/s.exec(begun ?? "") ?? [];
-  return run === undefined ? undefined : { run, steps: Number(steps) };
+/** Steps that the weights a run started with had been trained for, as `initFrom` tells them. */
+export function stepsOf(initFrom: string | null): number {
+  return Number(/ after (\d+) steps$/.exec(initFrom ?? "")?.[1] ?? 0);
 }
 
-function remark(value: unknown): string | null {
+function textOf(value: unknown): string | null {
   return typeof value === "string" ? value : null;
 }
 

@@ -1,55 +1,31 @@
 /** The result of a sweep: what each member reached at the same budget, read from the run folders. */
 import { join } from "node:path";
+import { mean, median, std } from "../statistics.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { type RunRecord, readRun } from "../store/runRecord.ts";
 import type { FigureSpec } from "./figure.ts";
 import { type CurvePoint, curvesOf, hoursOf, portableCommand, withoutPlaces } from "./result.ts";
 
-/** What members are compared by: measures of one split, each better when higher or when lower. */
-export interface Comparison {
-  readonly split: string;
-  readonly measures: Readonly<Record<string, "higher" | "lower">>;
+/** What members are compared by: the measures of their kind of experiment. */
+export interface SweepMeasures {
+  /** Name of the kind. */
+  readonly name: string;
+  readonly measures: Readonly<
+    Record<
+      string,
+      { readonly label: string; readonly better: "higher" | "lower"; readonly percent?: boolean }
+    >
+  >;
   /** The measure of the figure. */
-  readonly main: string;
-  /** A share, shown in per cent. */
-  readonly percent: boolean;
-  /** Name of the speed in the log, and in tables. */
-  readonly speed: string;
-  readonly shownSpeed: string;
+  readonly headline: string;
+  /** Name of the speed in the log. */
+  readonly speed: { readonly name: string };
   /** What a step is called. */
   readonly unit: string;
-  readonly title: string;
-  readonly x: string;
-  readonly y: string;
 }
 
-/** How members of each kind of task are compared. */
-export const comparisons = {
-  catbabi: {
-    split: "valid",
-    measures: { accuracy: "higher", loss: "lower" },
-    main: "accuracy",
-    percent: true,
-    speed: "tokensPerSecond",
-    shownSpeed: "tokens/s",
-    unit: "steps",
-    title: "validation accuracy",
-    x: "update",
-    y: "answers right",
-  },
-  metarl: {
-    split: "test",
-    measures: { reward: "higher" },
-    main: "reward",
-    percent: false,
-    speed: "episodesPerSecond",
-    shownSpeed: "episodes/s",
-    unit: "episodes",
-    title: "reward on test graphs",
-    x: "episode",
-    y: "mean reward",
-  },
-} as const satisfies Record<string, Comparison>;
+/** The split that members are compared on. */
+const split = "valid";
 
 /** A member as its sweep knows it. */
 export interface SweptMember {
@@ -106,8 +82,9 @@ export interface Spread {
 /** The document of a sweep. */
 export interface SweepResult {
   readonly experiment: string;
-  readonly shows: string;
-  readonly kind: keyof typeof comparisons;
+  readonly description: string;
+  /** The kind of experiment. */
+  readonly kind: string;
   readonly command: string;
   readonly date: string;
   readonly commit: string | null;
@@ -115,7 +92,7 @@ export interface SweepResult {
   readonly machine: RunRecord["environment"] | null;
   /** `finished` when every member has come to an end. */
   readonly state: string;
-  /** Updates each member makes. */
+  /** Steps each member makes. */
   readonly steps: number;
   /** Of all members together. */
   readonly hours: number;
@@ -131,33 +108,36 @@ export interface SweepResult {
 /** What the folders do not say of a sweep. */
 export interface SweepAbout {
   readonly experiment: string;
-  readonly shows: string;
-  readonly kind: keyof typeof comparisons;
+  readonly description: string;
   readonly command: readonly string[];
   readonly commit: string | null;
   readonly packageVersion: string;
   readonly state: string;
-  readonly settings: { readonly training: { readonly steps: number } };
+  readonly steps: number;
+  readonly settings: unknown;
   readonly paper: object | undefined;
 }
 
 /** Collects a sweep's result from the folders of its members. */
-export async function collectSweep(members: readonly SweptMember[], about: SweepAbout): Promise<SweepResult> {
-  const { kind, settings } = about;
+export async function collectSweep(
+  members: readonly SweptMember[],
+  kind: SweepMeasures,
+  about: SweepAbout,
+): Promise<SweepResult> {
   const found = [];
-  for (const member of members) found.push(await collectMember(member, comparisons[kind]));
+  for (const member of members) found.push(await collectMember(member, kind));
   const machine = found.find((member) => member.machine)?.machine ?? null;
   const results = found.map(({ machine: own, ...rest }) =>
     own && JSON.stringify(own) !== JSON.stringify(machine) ? { ...rest, machine: own } : rest,
   );
   return {
     ...about,
+    kind: kind.name,
     command: portableCommand(about.command),
     date: new Date().toISOString(),
     machine,
-    steps: settings.training.steps,
     hours: Number(results.reduce((total, { hours }) => total + hours, 0).toFixed(3)),
-    settings: withoutPlaces(settings),
+    settings: withoutPlaces(about.settings),
     paper: about.paper ?? null,
     members: results,
     seeds: overSeeds(results),
@@ -166,7 +146,7 @@ export async function collectSweep(members: readonly SweptMember[], about: Sweep
 
 async function collectMember(
   { name, folder, changes, settings, parameters, state }: SweptMember,
-  { split, measures, speed }: Comparison,
+  { measures, speed }: SweepMeasures,
 ): Promise<MemberResult> {
   const known = {
     name,
@@ -186,7 +166,7 @@ async function collectMember(
       last: null,
       curves: {},
     };
-    return { ...known, ...nothing, speed: { [speed]: null } };
+    return { ...known, ...nothing, speed: { [speed.name]: null } };
   }
   const { note, resumed, gitCommit, summary, step, environment } = await readRun(folder);
   const metrics = await readMetrics(join(folder, metricsFile));
@@ -205,10 +185,10 @@ async function collectMember(
     steps: step,
     hours: hoursOf(metrics),
     best: Object.fromEntries(
-      Object.entries(measures).flatMap(([measure, better]) => bestOf(scored, measure, better)),
+      Object.entries(measures).flatMap(([measure, { better }]) => bestOf(scored, measure, better)),
     ),
     last: last ? { step: last.step, values: picked(last.values, (name) => name in measures) } : null,
-    speed: { [speed]: medianOf(metrics.flatMap(({ times }) => times?.[speed] ?? [])) },
+    speed: { [speed.name]: medianSpeed(metrics.flatMap(({ times }) => times?.[speed.name] ?? [])) },
     curves: curvesOf(whole, 100),
     machine: environment,
   };
@@ -237,12 +217,10 @@ function bestOf(records: readonly MetricRecord[], measure: string, better: "high
   return best ? [[measure, best] as const] : [];
 }
 
-/** The middle of the speeds; lines without one (right after a pause) do not count. */
-function medianOf(speeds: readonly number[]): number | null {
-  const sorted = speeds.filter((speed) => speed > 0).sort((a, b) => a - b);
-  if (sorted.length === 0) return null;
-  const middle = (sorted[(sorted.length - 1) >> 1]! + sorted[sorted.length >> 1]!) / 2;
-  return Number(middle.toPrecision(4));
+/** The median speed; lines without one (right after a pause) do not count. */
+function medianSpeed(speeds: readonly number[]): number | null {
+  const counted = speeds.filter((speed) => speed > 0);
+  return counted.length === 0 ? null : Number(median(counted).toPrecision(4));
 }
 
 /** Mean and spread of the finished members that differ in the seed alone. */
@@ -271,22 +249,20 @@ function overSeeds(members: readonly MemberResult[]): SeedsResult[] {
 }
 
 function spreadOf(values: readonly number[]): Spread {
-  const mean = values.reduce((total, value) => total + value, 0) / values.length;
-  const squares = values.reduce((total, value) => total + (value - mean) ** 2, 0);
-  return { mean, std: Math.sqrt(squares / (values.length - 1)) };
+  return { mean: mean(values), std: std(values) };
 }
 
 /** The figure of a sweep: one line per member. */
-export function sweepFigure({ kind, shows, members }: SweepResult): FigureSpec {
-  const { split, main, percent, title, x, y } = comparisons[kind];
+export function sweepFigure({ description, members }: SweepResult, kind: SweepMeasures): FigureSpec {
+  const { label, percent = false } = kind.measures[kind.headline]!;
   return {
-    title: `${shows}: ${title}`,
-    x,
-    y,
+    title: `${description}: validation ${label}`,
+    x: kind.unit,
+    y: label,
     percent,
     lines: members.map(({ name, state, curves }) => ({
       name: state === "finished" ? name : `${name} (${state})`,
-      points: (curves[split] ?? []).map(({ step, values }) => ({ x: step, y: values[main] ?? 0 })),
+      points: (curves[split] ?? []).map(({ step, values }) => ({ x: step, y: values[kind.headline] ?? 0 })),
     })),
   };
 }

@@ -51,6 +51,14 @@ export class State {
     }
   }
 
+  /** Gives a tensor its initial values again, declared first if it is not there. */
+  reset(attrs: StateAttrs): void {
+    this.declare(attrs);
+    const { current } = this.slot(attrs.name);
+    current.data.fill(0 as never);
+    fill(current.data, attrs.initial, attrs.name, this.seed);
+  }
+
   /** Copies values in. */
   set(name: string, values: ArrayLike<number>): void {
     const { current } = this.slot(name);

@@ -1,21 +1,14 @@
-/** An agent under training: `play` acts and stores an episode, `learn` makes one update from it. */
+/** An agent under training: `rollout` acts and stores an episode, `update` learns from it. */
 import { grad } from "../compile/grad.ts";
 import { input, sizeOf } from "../graph/index.ts";
 import type { Agent } from "../model/agents.ts";
-import type { HostTensor } from "../runtime/host.ts";
+import type { HostData, HostTensor } from "../runtime/host.ts";
 import { type CompileOptions, compile, type Program } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
-import {
-  type A2cSettings,
-  a2cLoss,
-  type Learner,
-  type LearnRates,
-  type LearnResult,
-  returnsOf,
-  type World,
-} from "./a2c.ts";
-import { Actor, type ActorSizes, actPrefix, sampleActions } from "./actor.ts";
+import { type A2cSettings, a2cLoss, returnsOf } from "./a2c.ts";
+import { Actor, type ActorSizes, actPrefix } from "./actor.ts";
 import { clipByNorm, globalNorm, type Optimizer } from "./optimizers.ts";
+import { type Environment, rollout } from "./rollout.ts";
 
 /** Sizes of an episode, and how it is learned from. */
 export interface A2cTrainerSettings extends A2cSettings, ActorSizes {
@@ -28,8 +21,26 @@ export interface A2cTrainerSettings extends A2cSettings, ActorSizes {
   readonly seed: number;
 }
 
+/** What may change from update to update. */
+export interface UpdateRates {
+  readonly learningRate: number;
+  /** Weight of the policy's entropy. */
+  readonly entropyCoef: number;
+}
+
+/** What one update gives. */
+export interface UpdateResult {
+  readonly loss: number;
+  readonly policyLoss: number;
+  readonly valueLoss: number;
+  readonly entropy: number;
+  readonly gradNorm: number;
+  /** Set when something was not finite: the weights were left as they had been. */
+  readonly nonFinite?: string;
+}
+
 /** Acting and learning as two compiled programs that share their weights. */
-export class A2cTrainer implements Learner {
+export class A2cTrainer {
   /** Weights and optimizer, and the acting state under `actPrefix`. */
   readonly state: State;
   /** Which of the names in `state` are the agent's weights. */
@@ -40,9 +51,8 @@ export class A2cTrainer implements Learner {
   private readonly actions: Int32Array;
   private readonly rewards: Float32Array;
   private readonly values: Float32Array;
-  private readonly uniform: Float32Array;
-  private readonly stored: readonly Float32Array[];
-  private learner: Promise<Program> | undefined;
+  private readonly activations: readonly Float32Array[];
+  private program: Promise<Program> | undefined;
 
   constructor(
     readonly agent: Agent,
@@ -58,49 +68,48 @@ export class A2cTrainer implements Learner {
     this.actions = new Int32Array(T * B);
     this.rewards = new Float32Array(T * B);
     this.values = new Float32Array(T * B);
-    this.uniform = new Float32Array(B);
-    this.stored = agent.savedActivations.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
+    this.activations = agent.savedActivations.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
   }
 
-  /** Plays one episode, stores it, and gives the mean total reward of the agents. */
-  async play(world: World, episode: number): Promise<number> {
-    const { agents: B, steps: T, observation: O } = this.settings;
-    await this.actor.begin();
-    world.reset(episode);
-    for (let t = 0; t < T; t++) {
-      const x = this.observations.subarray(t * B * O, (t + 1) * B * O);
-      const actions = this.actions.subarray(t * B, (t + 1) * B);
-      world.observe(x, 0);
-      const store = this.stored.map((whole) => {
-        const size = whole.length / T;
-        return whole.subarray(t * size, (t + 1) * size);
-      });
-      const { policy, value } = await this.actor.act(x, store);
-      this.values.set(value, t * B);
-      world.draw(this.uniform, episode, t);
-      sampleActions(policy, this.uniform, actions);
-      this.rewards.set(world.step(actions), t * B);
-    }
-    return world.meanTotal();
+  /** Acts in a whole episode and stores it; gives the mean return of the agents. */
+  rollout(environment: Environment, episode: number): Promise<number> {
+    const { agents: B, steps: T } = this.settings;
+    const at = <A extends Float32Array | Int32Array>(whole: A, step: number): A =>
+      whole.subarray((step * whole.length) / T, ((step + 1) * whole.length) / T) as A;
+    return rollout(this.actor, environment, episode, {
+      buffers: (step) => ({
+        observation: at(this.observations, step),
+        actions: at(this.actions, step),
+        activations: this.activations.map((whole) => at(whole, step)),
+      }),
+      onStep: ({ step, value, rewards }) => {
+        this.values.set(value, step * B);
+        this.rewards.set(rewards, step * B);
+      },
+    });
+  }
+
+  /** Acts in a whole episode and stores nothing; gives the mean return of the agents. */
+  evaluate(environment: Environment, episode: number): Promise<number> {
+    return rollout(this.actor, environment, episode);
   }
 
   /** One update from the stored episode. Nothing changes when the loss or the gradient is not finite. */
-  async learn({ learningRate, entropy }: LearnRates): Promise<LearnResult> {
+  async update({ learningRate, entropyCoef }: UpdateRates): Promise<UpdateResult> {
     const program = await this.compiled();
     const { agents, rewardScale } = this.settings;
     const rewards = this.rewards.map((reward) => reward * rewardScale);
-    const returns = returnsOf(rewards, this.values, agents, this.settings);
     const feeds = {
       x: this.observations,
       actions: this.actions,
-      returns,
+      returns: returnsOf(rewards, this.values, agents, this.settings),
       learningRate,
-      entropyWeight: entropy,
-      ...Object.fromEntries(this.agent.savedActivations.map(({ name }, i) => [name, this.stored[i]!])),
+      entropyCoef,
+      ...Object.fromEntries(this.agent.savedActivations.map(({ name }, i) => [name, this.activations[i]!])),
     };
-    const sound = (values: Record<string, ArrayLike<number | bigint>>): boolean =>
-      [values.loss![0], values.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
-    const out = await program.run(feeds, undefined, sound);
+    const finite = (out: Readonly<Record<string, HostData>>): boolean =>
+      [out.loss![0], out.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
+    const out = await program.run(feeds, undefined, finite);
     const value = (name: string): number => Number(out[name]![0]);
     return {
       loss: value("loss"),
@@ -108,41 +117,55 @@ export class A2cTrainer implements Learner {
       valueLoss: value("valueLoss"),
       entropy: value("entropy"),
       gradNorm: value("gradNorm"),
-      ...(sound(out) ? {} : { refused: Number.isFinite(value("loss")) ? "gradient norm" : "loss" }),
+      ...(finite(out) ? {} : { nonFinite: Number.isFinite(value("loss")) ? "gradient norm" : "loss" }),
+    };
+  }
+
+  /** Everything to save: weights and optimizer. */
+  snapshot(): { model: Map<string, HostTensor>; optimizer: Map<string, HostTensor> } {
+    const all = [...this.state.snapshot((name) => !name.startsWith(actPrefix))];
+    return {
+      model: new Map(all.filter(([name]) => this.weightNames.has(name))),
+      optimizer: new Map(all.filter(([name]) => !this.weightNames.has(name))),
     };
   }
 
   /** Takes over the weights and the optimizer of a checkpoint; `source` names it in errors. */
-  async adopt(values: ReadonlyMap<string, HostTensor>, source: string): Promise<void> {
+  async restore(values: ReadonlyMap<string, HostTensor>, source: string): Promise<void> {
     await this.compiled();
     this.state.load(values, { source, filter: (name) => !name.startsWith(actPrefix) });
+  }
+
+  /** Takes over weights alone. */
+  init(values: ReadonlyMap<string, HostTensor>, source: string): void {
+    this.state.load(values, { source, filter: (name) => this.weightNames.has(name) });
   }
 
   /** Frees the compiled programs. */
   async release(): Promise<void> {
     await this.actor.release();
-    await (await this.learner?.catch(() => undefined))?.release();
-    this.learner = undefined;
+    await (await this.program?.catch(() => undefined))?.release();
+    this.program = undefined;
   }
 
   private compiled(): Promise<Program> {
-    this.learner ??= this.compile();
-    return this.learner;
+    this.program ??= this.compile();
+    return this.program;
   }
 
   private compile(): Promise<Program> {
     const { agents: B, steps: T, observation: O, optimizer, clip } = this.settings;
     const { parameters } = this.agent;
-    const stored = this.agent.savedActivations.map(({ name, shape }) => input(name, shape(B, T)));
-    const output = this.agent.episode(input("x", [T, B, O]), stored);
+    const activations = this.agent.savedActivations.map(({ name, shape }) => input(name, shape(B, T)));
+    const output = this.agent.episode(input("x", [T, B, O]), activations);
     const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
-    const parts = a2cLoss(output, actions, returns, this.settings, input("entropyWeight", []));
+    const parts = a2cLoss(output, actions, returns, this.settings, input("entropyCoef", []));
     const gradients = grad(parts.loss, parameters);
     const gradNorm = globalNorm(gradients);
     const clipped = clip > 0 ? clipByNorm(gradients, clip, gradNorm) : gradients;
     return compile(
       {
-        name: "learn",
+        name: "update",
         outputs: { ...parts, gradNorm },
         updates: optimizer(parameters, clipped, input("learningRate", [])),
       },

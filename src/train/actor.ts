@@ -2,7 +2,7 @@
  * Agents that act: one compiled step, run once per step of an episode.
  *
  * Between the steps everything stays where the program reads it. JavaScript hands over observations, takes the
- * policy, and adds one row to each of the agent's records (see agents.ts).
+ * policy, and adds one row to each part of the agent's history (see agents.ts).
  */
 import { input, state, stateAttrs, type Tensor } from "../graph/index.ts";
 import type { Agent, AgentPart } from "../model/agents.ts";
@@ -49,8 +49,8 @@ export class Actor {
     this.here = new Float32Array(sizes.steps);
   }
 
-  /** Begins an episode: everything the agents kept is zero again. */
-  async begin(): Promise<void> {
+  /** Starts an episode: everything the agents kept is zero again. */
+  async start(): Promise<void> {
     await this.compiled();
     for (const { name } of [...this.agent.state, ...this.agent.history]) {
       (this.state.get(actPrefix + name).data as Float32Array).fill(0);
@@ -59,18 +59,18 @@ export class Actor {
   }
 
   /**
-   * One step: what the agents see, [B, O], becomes what they would do. Arrays of `store` receive what the agent
-   * stores of this step for learning, in the order of its `stored`.
+   * One step: what the agents see, [B, O], becomes what they would do. Arrays of `activations` receive what an update
+   * takes over from this step, in the order of the agent's `savedActivations`.
    */
-  async act(x: Float32Array, store: readonly Float32Array[] = []): Promise<Decision> {
+  async act(x: Float32Array, activations: readonly Float32Array[] = []): Promise<Decision> {
     const program = await this.compiled();
-    store.forEach((part, i) => {
+    activations.forEach((part, i) => {
       program.bindOutput(this.agent.savedActivations[i]!.name, part);
     });
     this.here.fill(0)[this.step] = 1;
     const feeds = program.plan.inputs.has("here") ? { x, here: this.here } : { x };
     const out = (await program.run(feeds)) as Record<string, Float32Array>;
-    for (const { name } of this.agent.history) this.record(name, out[name]!);
+    for (const { name } of this.agent.history) this.append(name, out[name]!);
     this.step++;
     return { policy: out.policy!, logits: out.logits!, value: out.value! };
   }
@@ -81,14 +81,14 @@ export class Actor {
     this.program = undefined;
   }
 
-  /** Writes one row of a record for every agent: short copies instead of a pass over all of it in the program. */
-  private record(name: string, rows: Float32Array): void {
+  /** Writes one row of the history of every agent: short copies instead of a pass over all of it in the program. */
+  private append(name: string, rows: Float32Array): void {
     const { agents: B, steps: T } = this.sizes;
-    const record = this.state.get(actPrefix + name).data as Float32Array;
+    const history = this.state.get(actPrefix + name).data as Float32Array;
     const width = rows.length / B;
     for (let b = 0; b < B; b++) {
       const to = (b * T + this.step) * width;
-      for (let i = 0; i < width; i++) record[to + i] = rows[b * width + i]!;
+      for (let i = 0; i < width; i++) history[to + i] = rows[b * width + i]!;
     }
   }
 
@@ -120,16 +120,5 @@ export class Actor {
       },
       { ...this.options, state: this.state },
     );
-  }
-}
-
-/** One action per agent: the first whose cumulated probability exceeds the agent's uniform number. */
-export function sampleActions(policy: Float32Array, uniform: Float32Array, into: Int32Array): void {
-  const count = policy.length / uniform.length;
-  for (let b = 0; b < uniform.length; b++) {
-    let action = 0;
-    let reached = policy[b * count]!;
-    while (action < count - 1 && uniform[b]! >= reached) reached += policy[b * count + ++action]!;
-    into[b] = action;
   }
 }

@@ -1,84 +1,88 @@
-/** The training loop: take a batch, step, look, save. It knows neither the system nor the task. */
+/** The training loop: step, log, evaluate, save. It knows neither the system nor the task. */
+import { z } from "zod";
 import { exitCode, FwmError } from "../errors.ts";
 
-/** What a step tells the loop. */
-export interface LoopStep {
-  readonly loss: number;
-  readonly gradNorm: number;
-  readonly correct: number;
-  readonly questions: number;
-  readonly tokens: number;
-  /** The tensor that was not finite, when the update was refused. */
-  readonly refused?: string;
-}
+/** Numbers by name. */
+export type Values = Readonly<Record<string, number>>;
 
-/** What a validation tells the loop. */
-export interface LoopScore {
-  /** Lower is better; decides which checkpoint is the best. */
-  readonly loss: number;
-  /** Numbers to record. */
-  readonly values: Readonly<Record<string, number>>;
+/** What a step tells the loop. */
+export interface StepReport {
+  /** Averaged over the steps between two lines of the log: a number, or a sum and what it is a sum over. */
+  readonly means: Readonly<Record<string, number | readonly [sum: number, count: number]>>;
+  /** Logged as it is at the last of these steps, such as the learning rate. */
+  readonly latest?: Values;
+  /** How much the step was, for the speed: tokens, episodes. */
+  readonly work: number;
+  /** The first tensor that was not finite; the step was not applied. */
+  readonly nonFinite?: string;
 }
 
 /** What the loop works on. */
 export interface LoopTask {
-  step(step: number, learningRate: number): Promise<LoopStep>;
-  /** Undefined when it was cut short by the signal. */
-  validate(signal: AbortSignal): Promise<LoopScore | undefined>;
+  step(step: number): Promise<StepReport>;
+  /** The measures now; undefined when the signal cut it short. */
+  evaluate(signal: AbortSignal): Promise<Values | undefined>;
 }
 
-/** Where a training loop writes; `P` is where a run of its kind stands. */
-export interface LoopRun<P = LoopProgress> {
-  log(record: {
-    step: number;
-    split: string;
-    values: Record<string, number>;
-    times?: Record<string, number>;
-  }): void;
-  /** Saves everything needed to go on after `step` updates; `progress` has to come back on resuming. */
-  save(step: number, options: { best: boolean; progress: P }): Promise<void>;
+/** Where the loop writes. */
+export interface LoopRun {
+  log(record: { step: number; split: string; values: Values; times?: Values }): void;
+  /** Saves everything needed to resume after `step` steps; `progress` has to come back then. */
+  save(step: number, about: { readonly best: boolean; readonly progress: LoopProgress }): Promise<void>;
   heartbeat(step: number): Promise<void>;
 }
-
-/** Where a run stands, besides its tensors and its data stream. */
-export interface LoopProgress {
-  readonly bestLoss: number | null;
-  readonly bestStep: number | null;
-  /** Accuracy at the best validation. */
-  readonly bestAccuracy: number | null;
-  /** Validations since the best one. */
-  readonly waited: number;
-  /** The run was stopped when a validation was due. */
-  readonly due: boolean;
-  /** Sums since the last line of the log. */
-  readonly sums: { steps: number; loss: number; gradNorm: number; correct: number; questions: number };
-}
-
-/** The beginning of a run. */
-export const freshProgress: LoopProgress = {
-  bestLoss: null,
-  bestStep: null,
-  bestAccuracy: null,
-  waited: 0,
-  due: false,
-  sums: { steps: 0, loss: 0, gradNorm: 0, correct: 0, questions: 0 },
-};
 
 /** How the loop runs. */
 export interface LoopSettings {
   readonly steps: number;
   readonly logEvery: number;
-  readonly validEvery: number;
+  readonly evalEvery: number;
   readonly saveEvery: number;
+  /** Evaluations without a better one after which training stops; 0: never. */
   readonly patience: number;
-  rate(step: number): number;
+  /** The measure that decides which checkpoint is the best. */
+  readonly best: { readonly measure: string; readonly better: "higher" | "lower" };
+  /** Name of the speed in the log, and what a step is called in messages. */
+  readonly speed: string;
+  readonly unit: string;
 }
 
+const nullable = z.number().nullable();
+
+/** Where a run stands, besides its tensors and its data stream. */
+export const progressSchema = z.strictObject({
+  best: nullable,
+  bestStep: nullable,
+  /** All measures of the best evaluation, and of the last one. */
+  bestValues: z.record(z.string(), z.number()),
+  lastValues: z.record(z.string(), z.number()),
+  evalsSinceBest: z.int().min(0),
+  /** The run was stopped between a step and the evaluation after it. */
+  evalPending: z.boolean(),
+  /** Sums and counts since the last line of the log. */
+  sums: z.record(z.string(), z.tuple([z.number(), z.number()])),
+});
+
+/** Where a run stands, besides its tensors and its data stream. */
+export type LoopProgress = z.infer<typeof progressSchema>;
+
+/** The start of a run. */
+export const freshProgress: LoopProgress = {
+  best: null,
+  bestStep: null,
+  bestValues: {},
+  lastValues: {},
+  evalsSinceBest: 0,
+  evalPending: false,
+  sums: {},
+};
+
 /** What a person is shown while it runs. */
-export interface LoopWatch {
-  onStep?(step: number, result: LoopStep, tokensPerSecond: number): void;
-  onLog?(step: number, values: Readonly<Record<string, number>>): void;
-  onValidation?(step: number, score: LoopScore, best: boolean): void;
+export interface LoopCallbacks {
+  /** After every step; `speed` is work per second. */
+  onStep?(done: number, report: StepReport, speed: number): void;
+  onLog?(step: number, values: Values): void;
+  onEvaluation?(step: number, values: Values, best: boolean): void;
   onSave?(step: number): void;
 }
 
@@ -102,115 +106,120 @@ export async function train(
   settings: LoopSettings,
   from: { readonly firstStep: number; readonly progress: LoopProgress },
   signal: AbortSignal,
-  watch: LoopWatch = {},
+  callbacks: LoopCallbacks = {},
 ): Promise<LoopEnd> {
-  let progress = structuredClone(from.progress);
+  const { steps, logEvery, evalEvery, saveEvery, patience, best: by } = settings;
+  let { progress } = from;
   let saved = from.firstStep;
   const speed = new Speedometer();
 
   const save = async (step: number, best: boolean): Promise<void> => {
     await run.save(step, { best, progress });
     saved = step;
-    watch.onSave?.(step);
+    speed.pause();
+    callbacks.onSave?.(step);
   };
   const end = (step: number, reason: LoopEnd["reason"]): LoopEnd => ({ step, reason, progress });
-  const interrupted = async (step: number, due: boolean): Promise<LoopEnd> => {
-    progress = { ...progress, due };
-    if (step > saved || due) await save(step, false);
+  const interrupted = async (step: number, evalPending: boolean): Promise<LoopEnd> => {
+    progress = { ...progress, evalPending };
+    if (step > saved || evalPending) await save(step, false);
     return end(step, "interrupted");
   };
-  /** Validates and saves; gives the end of the run if this was it. */
-  const look = async (done: number): Promise<LoopEnd | undefined> => {
-    const score = signal.aborted ? undefined : await task.validate(signal);
-    if (!score) return interrupted(done, true);
-    const best = progress.bestLoss === null || score.loss < progress.bestLoss;
-    progress = { ...progress, due: false, waited: best ? 0 : progress.waited + 1 };
-    if (best) {
-      const bestAccuracy = score.values.accuracy ?? null;
-      progress = { ...progress, bestLoss: score.loss, bestStep: done, bestAccuracy };
-    }
-    run.log({ step: done, split: "valid", values: score.values });
-    watch.onValidation?.(done, score, best);
+  const exhausted = (): boolean => patience > 0 && progress.evalsSinceBest >= patience;
+  /** Evaluates and saves; gives the end of the run if this was it. */
+  const evaluate = async (done: number): Promise<LoopEnd | undefined> => {
+    const values = signal.aborted ? undefined : await task.evaluate(signal);
+    if (!values) return interrupted(done, true);
+    const best = isBetter(values[by.measure]!, progress.best, by.better);
+    progress = {
+      ...progress,
+      lastValues: values,
+      evalPending: false,
+      evalsSinceBest: best ? 0 : progress.evalsSinceBest + 1,
+      ...(best ? { best: values[by.measure]!, bestStep: done, bestValues: values } : {}),
+    };
+    run.log({ step: done, split: "valid", values });
+    callbacks.onEvaluation?.(done, values, best);
     await save(done, best);
-    speed.pause();
-    return settings.patience > 0 && progress.waited >= settings.patience ? end(done, "patience") : undefined;
+    return exhausted() ? end(done, "patience") : undefined;
   };
 
-  if (progress.due) {
-    const over = await look(from.firstStep);
+  if (progress.evalPending) {
+    const over = await evaluate(from.firstStep);
     if (over) return over;
-  }
-  for (let i = from.firstStep; i < settings.steps; i++) {
+  } else if (exhausted()) return end(from.firstStep, "patience");
+  for (let i = from.firstStep; i < steps; i++) {
     if (signal.aborted) return interrupted(i, false);
-    const learningRate = settings.rate(i);
-    const result = await task.step(i, learningRate);
-    if (result.refused !== undefined) throw diverged(i, learningRate, result, saved);
-    speed.add(result.tokens);
-    progress = { ...progress, sums: added(progress.sums, result) };
-    watch.onStep?.(i, result, speed.rate());
+    const report = await task.step(i);
+    if (report.nonFinite !== undefined) throw diverged(i, report, saved, settings.unit);
     const done = i + 1;
-    if (done % settings.logEvery === 0 || done === settings.steps) {
-      const values = { ...means(progress.sums), learningRate };
-      run.log({ step: done, split: "train", values, times: { tokensPerSecond: speed.rate() } });
-      watch.onLog?.(done, values);
-      progress = { ...progress, sums: freshProgress.sums };
+    speed.add(report.work);
+    progress = { ...progress, sums: added(progress.sums, report.means) };
+    callbacks.onStep?.(done, report, speed.rate());
+    if (done % logEvery === 0 || done === steps) {
+      const values = { ...meansOf(progress.sums), ...report.latest };
+      run.log({ step: done, split: "train", values, times: { [settings.speed]: speed.rate() } });
+      callbacks.onLog?.(done, values);
+      progress = { ...progress, sums: {} };
     }
     // The event loop gets a turn, so that ^C and the progress bar are alive between blocking steps.
     await new Promise((resolve) => setImmediate(resolve));
     await run.heartbeat(done);
-    if (done % settings.validEvery === 0 || done === settings.steps) {
-      const over = await look(done);
+    if (done % evalEvery === 0 || done === steps) {
+      const over = await evaluate(done);
       if (over) return over;
-    } else if (done % settings.saveEvery === 0) {
-      await save(done, false);
-    }
+    } else if (done % saveEvery === 0) await save(done, false);
   }
-  return end(settings.steps, "finished");
+  return end(steps, "finished");
 }
 
-function diverged(step: number, learningRate: number, result: LoopStep, saved: number): DivergedError {
-  return new DivergedError(`training diverged at step ${step}: ${result.refused} is not finite`, {
-    loss: result.loss,
-    "gradient norm": result.gradNorm,
-    "learning rate": learningRate,
-    "last good checkpoint": saved > 0 ? `after step ${saved}` : "none",
+function isBetter(value: number, best: number | null, better: "higher" | "lower"): boolean {
+  if (best === null) return true;
+  return better === "higher" ? value > best : value < best;
+}
+
+function diverged(
+  step: number,
+  { nonFinite, means, latest }: StepReport,
+  saved: number,
+  unit: string,
+): DivergedError {
+  const shown = Object.entries({ ...means, ...latest }).filter(([, value]) => typeof value === "number");
+  return new DivergedError(`training diverged at ${unit} ${step}: ${nonFinite} is not finite`, {
+    ...Object.fromEntries(shown.map(([name, value]) => [name, Number(value)])),
+    "last good checkpoint": saved > 0 ? `after ${unit} ${saved}` : "none",
     hint:
-      (saved > 0 ? "begin a new run with --init <this run> and " : "begin again with ") +
-      "a lower learning rate, or --set training.clip=1",
+      (saved > 0 ? "start a new run with --init <this run> and " : "start again with ") +
+      "a lower --set training.optimizer.learningRate, or --set training.clip=1",
   });
 }
 
 type Sums = LoopProgress["sums"];
 
-function added(sums: Sums, result: LoopStep): Sums {
-  return {
-    steps: sums.steps + 1,
-    loss: sums.loss + result.loss,
-    gradNorm: sums.gradNorm + result.gradNorm,
-    correct: sums.correct + result.correct,
-    questions: sums.questions + result.questions,
-  };
+function added(sums: Sums, means: StepReport["means"]): Sums {
+  const next = { ...sums };
+  for (const [name, value] of Object.entries(means)) {
+    const [sum, count] = typeof value === "number" ? [value, 1] : value;
+    const [before, counted] = sums[name] ?? [0, 0];
+    next[name] = [before + sum, counted + count];
+  }
+  return next;
 }
 
-function means(sums: Sums): Record<string, number> {
-  return {
-    loss: sums.loss / sums.steps,
-    gradNorm: sums.gradNorm / sums.steps,
-    accuracy: sums.correct / Math.max(1, sums.questions),
-  };
+function meansOf(sums: Sums): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(sums).map(([name, [sum, count]]) => [name, sum / Math.max(1, count)]),
+  );
 }
 
-/** Tokens per second over the last half minute, pauses for validation left out. */
+/** Work per second over the last half minute, pauses for evaluation and saving left out. */
 class Speedometer {
-  private readonly marks: { at: number; tokens: number }[] = [];
-  private tokens = 0;
+  private readonly marks: { at: number; work: number }[] = [];
+  private work = 0;
 
-  add(tokens: number): void {
-    if (this.marks.length === 0) this.marks.push({ at: performance.now(), tokens: this.tokens });
-    else {
-      this.tokens += tokens;
-      this.marks.push({ at: performance.now(), tokens: this.tokens });
-    }
+  add(work: number): void {
+    if (this.marks.length > 0) this.work += work;
+    this.marks.push({ at: performance.now(), work: this.work });
     while (this.marks.length > 2 && this.marks[1]!.at < performance.now() - 30_000) this.marks.shift();
   }
 
@@ -221,6 +230,6 @@ class Speedometer {
   rate(): number {
     const [first, last] = [this.marks[0], this.marks.at(-1)];
     if (!first || !last || last.at === first.at) return 0;
-    return ((last.tokens - first.tokens) / (last.at - first.at)) * 1000;
+    return ((last.work - first.work) / (last.at - first.at)) * 1000;
   }
 }

@@ -45,13 +45,13 @@ function decayed(gradient: Tensor, parameter: Tensor, decay: number): Tensor {
 }
 
 /** Plain gradient descent. */
-export function sgd({ decay = 0 } = {}): Optimizer {
+export function sgd({ weightDecay: decay = 0 } = {}): Optimizer {
   return (parameters, gradients, rate) =>
     parameters.map((p, i) => [p, sub(p, mul(rate, decayed(gradients[i]!, p, decay)))]);
 }
 
 /** Adam. `1 - βᵗ` is carried along instead of computed from t: nothing cancels. */
-export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0 } = {}): Optimizer {
+export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay: decay = 0 } = {}): Optimizer {
   return (parameters, gradients, rate) => {
     const towards = (before: Tensor, value: Tensor | number, beta: number): Tensor =>
       add(mul(before, beta), mul(typeof value === "number" ? scalar(value) : value, 1 - beta));
@@ -79,7 +79,7 @@ export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, decay = 0 } = {})
 }
 
 /** Averaged SGD with a constant rate: the average is kept under `asgd.average.<name>`. */
-export function asgd({ decay = 0 } = {}): Optimizer {
+export function asgd({ weightDecay: decay = 0 } = {}): Optimizer {
   return (parameters, gradients, rate) => {
     const steps = state("asgd.steps", []);
     const before = state("asgd.rate", []);
@@ -116,11 +116,15 @@ export function clipByNorm(
 
 /**
  * A moving average of parameters, kept under `average.<name>`: a ← d a + (1-d) p, where d = min(decay, t/(t+9))
- * at update t = 0, 1, …, so that early values are forgotten quickly and the first average is the first p.
+ * at step t = 0, 1, …, so that early values are forgotten quickly and the first average is the first p.
  */
-export function averaged(updates: readonly Update[], parameters: readonly Tensor[], decay: number): Update[] {
+export function movingAverage(
+  updates: readonly Update[],
+  parameters: readonly Tensor[],
+  decay: number,
+): Update[] {
   const nextOf = new Map(updates);
-  const steps = state("averaging.steps", []);
+  const steps = state("average.steps", []);
   const share = min(div(steps, add(steps, 9)), decay);
   const averages = parameters.map((p): Update => {
     const average = state(`average.${stateAttrs(p)!.name}`, p.shape);

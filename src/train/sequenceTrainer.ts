@@ -1,12 +1,13 @@
 /**
  * Trains and evaluates a system that reads a stream of tokens: the compiled step, and nothing of the loop.
  *
- * In QA mode logits are computed, and the loss is taken, only where the input is "?"; in LM mode everywhere but
- * at padding. Either way the recurrent state is carried from window to window, gradients are not.
+ * A batch says where logits and loss are wanted, and with which weight. The recurrent state is carried from window
+ * to window, gradients are not.
  */
 import { grad } from "../compile/grad.ts";
 import { DataError } from "../errors.ts";
 import {
+  add,
   argmax,
   classLosses,
   crossEntropy,
@@ -21,7 +22,7 @@ import {
 } from "../graph/index.ts";
 import type { SequenceModel } from "../model/sequence.ts";
 import { ProgramCache } from "../runtime/cache.ts";
-import type { HostTensor } from "../runtime/host.ts";
+import type { HostData, HostTensor } from "../runtime/host.ts";
 import {
   type CompileOptions,
   compile,
@@ -30,61 +31,76 @@ import {
   type RunKey,
 } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
-import { averaged, clipByNorm, globalNorm, type Optimizer } from "./optimizers.ts";
-import { type AskedBatch, collectQueries, type Queries } from "./queries.ts";
+import { clipByNorm, globalNorm, movingAverage, type Optimizer } from "./optimizers.ts";
 
-/** QA: only answers count. LM: every next token. */
-export type Mode = "qa" | "lm";
-
-/** What a window is made of: time-major arrays, as the batcher gives them. */
-export interface TokenBatch extends AskedBatch {
+/** A window of B rows and T tokens each; arrays are time-major, entry (t, b) is at t · B + b. */
+export interface TokenBatch {
+  readonly batch: number;
+  readonly window: number;
+  /** [T, B] */
   readonly tokens: Int32Array;
-  /** Number of padded positions. */
-  readonly padded: number;
+  /** f32 [T, B]: 0 at padding. Absent when nothing is padded. */
+  readonly mask?: Float32Array;
+  /** i32 [B, Q]: where logits are wanted; absent: everywhere. With Q = 0 the window is only read. */
+  readonly positions?: Int32Array;
+  /** i32 [B, Q], or [T, B] */
+  readonly targets: Int32Array;
+  /** f32, as the targets: weight of each in the loss, which is the weighted mean. */
+  readonly lossMask: Float32Array;
 }
 
 /** How a system is trained. */
 export interface TrainerSettings {
-  readonly mode: Mode;
-  readonly optimizer: Optimizer;
+  /** The optimizer, and the averaging one that may follow it. */
+  readonly optimizers: { readonly first: Optimizer; readonly averaging?: Optimizer };
   /** Global gradient norm, or 0 for no clipping. */
   readonly clip: number;
   /** Decay of the moving average of the weights that evaluation uses; 0: the weights themselves. */
-  readonly averaging: number;
+  readonly emaDecay: number;
   /** Seed of the weights and of dropout. */
   readonly seed: number;
 }
 
-/** What one step tells. */
-export interface StepResult {
+/** What one step gives. */
+export interface TrainStep {
   readonly loss: number;
   readonly gradNorm: number;
-  readonly correct: number;
-  readonly questions: number;
-  /** Set when something was not finite: the weights and the state were left as they had been. */
-  readonly refused?: string;
+  /** i32, as the targets: the most probable token at each. Overwritten by the next step. */
+  readonly predicted: Int32Array;
+  /** The first tensor that was not finite: the weights and the state were left as they had been. */
+  readonly nonFinite?: string;
 }
 
-/** Answers of one window under evaluation. */
-export interface WindowAnswers {
-  /** Mean loss over the window's questions; 0 without any. */
-  readonly answerLoss: number;
-  /** Mean loss in the training mode. */
+/** A window under evaluation; the arrays are overwritten by the next. */
+export interface EvaluatedWindow {
+  /** Weighted mean over the window. */
   readonly loss: number;
-  /** Positions (t · B + b) of the questions and whether each was answered correctly. */
-  readonly positions: Int32Array;
-  readonly correct: Uint8Array;
+  /** f32, as the targets: the loss of each. */
+  readonly losses: Float32Array;
+  /** i32, as the targets: the most probable token at each. */
+  readonly predicted: Int32Array;
+}
+
+/** Tensors of a trainer as a checkpoint holds them. */
+export interface TrainerTensors {
+  /** The weights that evaluation uses. */
+  readonly model: ReadonlyMap<string, HostTensor>;
+  /** All else: moments, recurrent state, and where `model` has averages, the weights themselves. */
+  readonly optimizer: ReadonlyMap<string, HostTensor>;
 }
 
 /** Prefix of the states that belong to the training stream. */
 export const trainPrefix = "train.";
-/** Prefix of the averaged weights. */
-export const averagePrefix = "average.";
+const averagePrefix = "average.";
+const asgdPrefix = "asgd.average.";
+/** Prefix, in a checkpoint, of weights whose average is what evaluation uses. */
+const rawPrefix = "raw.";
 
 /** A system under training: weights, optimizer and the stream's recurrent state live in `state`. */
 export class SequenceTrainer {
   readonly state: State;
   private readonly programs = new ProgramCache();
+  private readonly weightNames: readonly string[];
 
   constructor(
     readonly model: SequenceModel,
@@ -93,38 +109,41 @@ export class SequenceTrainer {
   ) {
     this.state = new State(settings.seed);
     for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
+    this.weightNames = model.parameters.map((parameter) => stateAttrs(parameter)!.name);
   }
 
-  /** One update on one window. Nothing changes when the loss or the gradient is not finite. */
-  async step(batch: TokenBatch, learningRate: number, key: RunKey): Promise<StepResult> {
-    const queries = collectQueries(batch);
-    if (this.settings.mode === "qa" && queries.count === 0) return this.advance(batch, queries);
-    const program = await this.program("train", batch, queries);
-    const inputs = { ...this.inputs(batch, queries), learningRate };
-    const out = await program.run(inputs, key, (outputs) =>
-      [outputs.loss![0], outputs.gradNorm![0]].every((x) => Number.isFinite(Number(x))),
-    );
+  /** Whether the averaging optimizer is at work; it is from its first step on. */
+  get averaging(): boolean {
+    return this.state.has("asgd.steps");
+  }
+
+  /** One step on one window. Nothing changes when the loss or the gradient is not finite. */
+  async step(
+    batch: TokenBatch,
+    {
+      learningRate,
+      key,
+      averaging = this.averaging,
+    }: { learningRate: number; key: RunKey; averaging?: boolean },
+  ): Promise<TrainStep> {
+    if (batch.positions?.length === 0) return this.read(batch);
+    const program = await this.program(averaging ? "averaging" : "first", batch);
+    const finite = (out: Readonly<Record<string, HostData>>): boolean =>
+      [out.loss![0], out.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
+    const out = await program.run({ ...inputsOf(batch), learningRate }, key, finite);
     const [loss, gradNorm] = [Number(out.loss![0]), Number(out.gradNorm![0])];
-    const correct = countCorrect(this.settings.mode, queries, out.predicted as Int32Array);
-    const finite = Number.isFinite(loss) && Number.isFinite(gradNorm);
-    return {
-      loss,
-      gradNorm,
-      correct,
-      questions: queries.count,
-      ...(finite ? {} : { refused: this.blame(program, loss) }),
-    };
+    const step = { loss, gradNorm, predicted: out.predicted as Int32Array };
+    return finite(out) ? step : { ...step, nonFinite: this.firstNonFinite(program, loss) };
   }
 
-  /** Reads a window without an update: a segment without questions in QA mode. */
-  private async advance(batch: TokenBatch, queries: Queries): Promise<StepResult> {
-    const program = await this.program("advance", batch, queries);
-    await program.run(this.inputs(batch, queries));
-    return { loss: 0, gradNorm: 0, correct: 0, questions: 0 };
+  /** Reads a window that has nothing to learn from: only the recurrent state moves on. */
+  private async read(batch: TokenBatch): Promise<TrainStep> {
+    const program = await this.program("read", batch);
+    await program.run(inputsOf(batch));
+    return { loss: 0, gradNorm: 0, predicted: new Int32Array(0) };
   }
 
-  /** Names the first tensor of a refused update that is not finite. */
-  private blame(program: Program, loss: number): string {
+  private firstNonFinite(program: Program, loss: number): string {
     for (const name of program.plan.updated) {
       const { data } = this.state.spare(name);
       if (data instanceof Float32Array && !data.every(Number.isFinite)) return name;
@@ -132,71 +151,96 @@ export class SequenceTrainer {
     return Number.isFinite(loss) ? "gradient norm" : "loss";
   }
 
-  private inputs(batch: TokenBatch, queries: Queries): Record<string, Int32Array | Float32Array> {
-    return {
-      tokens: batch.tokens,
-      ...(batch.padded > 0 ? { alive: aliveMask(batch) } : {}),
-      ...lossInputs(this.settings.mode, batch, queries),
-    };
-  }
-
-  private program(kind: "train" | "advance", batch: TokenBatch, queries: Queries): Promise<Program> {
-    const slots = this.settings.mode === "qa" ? queries.slots : 0;
-    const name = `${kind} ${batch.batch}x${batch.window} ${slots} ${batch.padded > 0 ? "padded" : "full"}`;
-    return this.programs.get(name, () =>
-      compile(this.spec(kind, batch, slots), { ...this.options, state: this.state }),
+  private program(phase: "first" | "averaging" | "read", batch: TokenBatch): Promise<Program> {
+    return this.programs.get(`${phase} ${shapeName(batch)}`, () =>
+      compile(this.spec(phase, batch), { ...this.options, state: this.state }),
     );
   }
 
-  private spec(kind: "train" | "advance", batch: TokenBatch, slots: number): ProgramSpec {
-    const { mode, optimizer, clip, averaging } = this.settings;
-    const built = buildWindow(this.model, mode, batch, slots, trainPrefix);
-    const carried = built.before.map((tensor, i) => [tensor, built.after[i]!] as const);
-    if (kind === "advance") return { name: "advance", outputs: { loss: built.loss }, updates: carried };
+  private spec(phase: "first" | "averaging" | "read", batch: TokenBatch): ProgramSpec {
+    const { optimizers, clip, emaDecay } = this.settings;
+    if (phase === "read") {
+      const { updates } = readWindow(this.model, batch, trainPrefix, true);
+      return { name: "read", outputs: {}, updates };
+    }
+    const window = lossWindow(this.model, batch, trainPrefix, true);
     const { parameters } = this.model;
-    const gradients = grad(built.loss, parameters);
+    const gradients = grad(window.objective, parameters);
     const { gradNorm, updates } = scoped("optimizer", () => {
       const norm = globalNorm(gradients);
       const clipped = clip > 0 ? clipByNorm(gradients, clip, norm) : gradients;
+      const optimizer = phase === "first" ? optimizers.first : optimizers.averaging!;
       const steps = optimizer(parameters, clipped, input("learningRate", []));
-      const averages = averaging > 0 ? averaged(steps, parameters, averaging) : [];
-      return { gradNorm: norm, updates: [...steps, ...averages] };
+      return {
+        gradNorm: norm,
+        updates: [...steps, ...(emaDecay > 0 ? movingAverage(steps, parameters, emaDecay) : [])],
+      };
     });
+    const { loss, predicted } = window;
     return {
       name: "train",
-      outputs: { loss: built.loss, gradNorm, predicted: built.predicted },
-      updates: [...updates, ...carried],
+      outputs: { loss, gradNorm, predicted },
+      updates: [...updates, ...window.updates],
     };
   }
 
-  /** Takes over everything a checkpoint holds, before the first step. */
-  adopt(values: ReadonlyMap<string, HostTensor>, source: string): void {
-    for (const [name, { shape, dtype, data }] of values) {
-      const known = this.state.has(name) ? this.state.get(name) : undefined;
-      if (known && !sameShape(known.shape, shape)) {
-        throw new DataError(`${source}: tensor ${name} has another shape`, {
-          expected: showType(known),
-          found: showType({ shape, dtype }),
-        });
+  /** Everything to save. */
+  snapshot(): TrainerTensors {
+    const model = new Map<string, HostTensor>();
+    const optimizer = new Map<string, HostTensor>();
+    const average = this.averageOf();
+    const averages = new Set(average ? this.weightNames.map((name) => average + name) : []);
+    for (const [name, tensor] of this.state.snapshot((key) => !averages.has(key))) {
+      if (!this.weightNames.includes(name)) optimizer.set(name, tensor);
+      else if (!average) model.set(name, tensor);
+      else {
+        optimizer.set(rawPrefix + name, tensor);
+        const { data } = this.state.get(average + name);
+        model.set(name, { ...tensor, data: (data as Float32Array).slice() });
       }
-      this.state.declare({ name, shape, dtype, initial: { kind: "zeros" } });
-      this.state.set(name, data as Float32Array);
     }
-    for (const parameter of this.model.parameters) {
-      const { name } = stateAttrs(parameter)!;
-      if (!values.has(name)) throw new DataError(`${source}: tensor ${name} is missing`);
+    return { model, optimizer };
+  }
+
+  /** Takes over what `snapshot` gave, or weights alone, before the first step; `source` names the file in errors. */
+  restore({ model, optimizer }: TrainerTensors, source: string): void {
+    for (const name of this.weightNames) {
+      if (!model.has(name)) throw new DataError(`${source}: tensor ${name} is missing`);
+    }
+    const average = optimizer.has("asgd.steps") ? asgdPrefix : averagePrefix;
+    for (const [name, tensor] of model) {
+      const raw = optimizer.get(rawPrefix + name);
+      this.put(name, raw ?? tensor, source);
+      if (raw) this.put(average + name, tensor, source);
+    }
+    for (const [name, tensor] of optimizer) {
+      if (!name.startsWith(rawPrefix)) this.put(name, tensor, source);
     }
   }
 
-  /** The weights evaluation uses: their moving average if there is one. */
+  private put(name: string, { shape, dtype, data }: HostTensor, source: string): void {
+    const known = this.state.has(name) ? this.state.get(name) : undefined;
+    if (known && !sameShape(known.shape, shape)) {
+      throw new DataError(`${source}: tensor ${name} has another shape`, {
+        expected: showType(known),
+        found: showType({ shape, dtype }),
+      });
+    }
+    this.state.declare({ name, shape, dtype, initial: { kind: "zeros" } });
+    this.state.set(name, data as Float32Array);
+  }
+
+  /** The prefix of the averages that evaluation uses instead of the weights, once there are any. */
+  private averageOf(): string | undefined {
+    const prefix = this.averaging ? asgdPrefix : this.settings.emaDecay > 0 ? averagePrefix : undefined;
+    return prefix !== undefined && this.state.has(prefix + this.weightNames[0]!) ? prefix : undefined;
+  }
+
+  /** The weights evaluation uses: their average if there is one. */
   evaluationWeights(): Map<string, ArrayLike<number>> {
-    const average = this.settings.averaging > 0;
+    const average = this.averageOf() ?? "";
     return new Map(
-      this.model.parameters.map((parameter) => {
-        const { name } = stateAttrs(parameter)!;
-        const from = average && this.state.has(averagePrefix + name) ? averagePrefix + name : name;
-        return [name, this.state.get(from).data as Float32Array];
-      }),
+      this.weightNames.map((name) => [name, this.state.get(average + name).data as Float32Array]),
     );
   }
 
@@ -218,14 +262,13 @@ export class SequenceTrainer {
   }
 }
 
-/** Answers a stream with fixed weights, window by window. */
+/** Runs a stream through fixed weights, window by window. */
 export class SequenceEvaluator {
   private readonly state = new State();
   private readonly programs = new ProgramCache();
 
   constructor(
     private readonly model: SequenceModel,
-    private readonly mode: Mode,
     private readonly options: Omit<CompileOptions, "state">,
   ) {
     for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
@@ -236,45 +279,35 @@ export class SequenceEvaluator {
     for (const [name, values] of weights) this.state.set(name, values);
   }
 
-  /** Begins a stream of `batch` rows, each from the same state (zeros where none is given). */
-  begin(batch: number, row: ReadonlyMap<string, Float32Array> = new Map()): void {
-    for (const { name, shape } of this.model.recurrent) {
-      const full = shape(batch);
-      this.state.declare({
-        name: evalName(batch, name),
-        shape: full,
-        dtype: "f32",
-        initial: { kind: "zeros" },
-      });
-      const { data } = this.state.get(evalName(batch, name));
-      const values = row.get(name);
-      if (!values) data.fill(0 as never);
-      else for (let b = 0; b < batch; b++) (data as Float32Array).set(values, b * values.length);
+  /** Starts a stream of `batch` rows, each from the same state; where none is given from the system's own start. */
+  start(batch: number, row: ReadonlyMap<string, Float32Array> = new Map()): void {
+    for (const part of this.model.recurrent) {
+      const shape = part.shape(batch);
+      const initial = part.initial ?? { kind: "zeros" as const };
+      const name = evalPrefix(batch) + part.name;
+      this.state.reset({ name, shape, dtype: "f32", initial });
+      const values = row.get(part.name);
+      const { data } = this.state.get(name);
+      if (values) for (let b = 0; b < batch; b++) (data as Float32Array).set(values, b * values.length);
     }
   }
 
-  /** Reads one window and answers its questions. */
-  async answer(batch: TokenBatch): Promise<WindowAnswers> {
-    const queries = collectQueries(batch);
-    const slots = this.mode === "qa" ? queries.slots : 0;
-    const name = `${batch.batch}x${batch.window} ${slots} ${batch.padded > 0 ? "padded" : "full"}`;
-    const program = await this.programs.get(name, () => {
-      const built = buildWindow(this.model, this.mode, batch, slots, evalPrefix(batch.batch));
-      return compile(
-        {
-          name: "evaluate",
-          outputs: { loss: built.loss, losses: built.losses, predicted: built.predicted },
-          updates: built.before.map((tensor, i) => [tensor, built.after[i]!] as const),
-        },
-        { ...this.options, state: this.state },
-      );
+  /** Reads one window and evaluates it where the batch asks for it. */
+  async run(batch: TokenBatch): Promise<EvaluatedWindow> {
+    const program = await this.programs.get(shapeName(batch), () => {
+      const prefix = evalPrefix(batch.batch);
+      const isRead = batch.positions?.length === 0;
+      const { updates, outputs } = isRead
+        ? { ...readWindow(this.model, batch, prefix, false), outputs: {} }
+        : evaluated(lossWindow(this.model, batch, prefix, false));
+      return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
-    const out = await program.run({
-      tokens: batch.tokens,
-      ...(batch.padded > 0 ? { alive: aliveMask(batch) } : {}),
-      ...lossInputs(this.mode, batch, queries),
-    });
-    return gatherAnswers(this.mode, queries, out as { loss: Float32Array } & Record<string, Float32Array>);
+    const out = await program.run(inputsOf(batch));
+    return {
+      loss: Number(out.loss?.[0] ?? 0),
+      losses: (out.losses ?? new Float32Array(0)) as Float32Array,
+      predicted: (out.predicted ?? new Int32Array(0)) as Int32Array,
+    };
   }
 
   /** Frees all compiled programs. */
@@ -283,88 +316,70 @@ export class SequenceEvaluator {
   }
 }
 
+function evaluated({ updates, loss, losses, predicted }: LossWindow) {
+  return { updates, outputs: { loss, losses, predicted } };
+}
+
 function evalPrefix(batch: number): string {
   return `eval${batch}.`;
 }
 
-function evalName(batch: number, name: string): string {
-  return evalPrefix(batch) + name;
+/** What a compiled program depends on. */
+function shapeName({ batch, window, mask, positions }: TokenBatch): string {
+  const wanted = positions ? positions.length / batch : "all";
+  return `${batch}x${window} ${wanted} ${mask ? "padded" : "full"}`;
+}
+
+function inputsOf({ tokens, mask, positions, targets, lossMask }: TokenBatch): Record<string, HostData> {
+  if (positions?.length === 0) return { tokens, ...(mask ? { mask } : {}) };
+  return { tokens, ...(mask ? { mask } : {}), ...(positions ? { positions } : {}), targets, lossMask };
 }
 
 interface BuiltWindow {
-  readonly before: Tensor[];
-  readonly after: readonly Tensor[];
+  readonly logits: Tensor;
+  readonly penalty: Tensor | undefined;
+  readonly updates: readonly (readonly [Tensor, Tensor])[];
+}
+
+function readWindow(
+  model: SequenceModel,
+  { batch: B, window: T, mask, positions }: TokenBatch,
+  prefix: string,
+  training: boolean,
+): BuiltWindow {
+  const before = model.recurrent.map(({ name, shape, initial }) => state(prefix + name, shape(B), initial));
+  // A window that is only read still needs a place to look at; what it gives is left out of the program.
+  const wanted: Shape | undefined = positions && [B, Math.max(1, positions.length / B)];
+  const {
+    logits,
+    penalty,
+    state: after,
+  } = model.window({
+    tokens: input("tokens", [T, B], "i32"),
+    state: before,
+    training,
+    ...(mask ? { mask: input("mask", [T, B]) } : {}),
+    ...(wanted ? { positions: input("positions", wanted, "i32") } : {}),
+  });
+  return { logits, penalty, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
+}
+
+interface LossWindow extends BuiltWindow {
   readonly loss: Tensor;
+  /** The loss and the system's penalty. */
+  readonly objective: Tensor;
   readonly losses: Tensor;
   readonly predicted: Tensor;
 }
 
-function buildWindow(
-  model: SequenceModel,
-  mode: Mode,
-  { batch: B, window: T, padded }: TokenBatch,
-  slots: number,
-  prefix: string,
-): BuiltWindow {
-  const before = model.recurrent.map(({ name, shape }) => state(prefix + name, shape(B)));
-  const positions: Shape = mode === "qa" ? [B, slots] : [T, B];
-  const { logits, state: after } = model.window({
-    tokens: input("tokens", [T, B], "i32"),
-    state: before,
-    training: prefix === trainPrefix,
-    ...(padded > 0 ? { mask: input("alive", [T, B]) } : {}),
-    ...(mode === "qa" ? { positions: input("queries", positions, "i32") } : {}),
+function lossWindow(model: SequenceModel, batch: TokenBatch, prefix: string, training: boolean): LossWindow {
+  const built = readWindow(model, batch, prefix, training);
+  const { logits, penalty } = built;
+  return scoped("output", () => {
+    const wanted = logits.shape.slice(0, -1);
+    const targets = input("targets", wanted, "i32");
+    const loss = crossEntropy(logits, targets, input("lossMask", wanted));
+    const objective = penalty ? add(loss, penalty) : loss;
+    return { ...built, loss, objective, losses: classLosses(logits, targets), predicted: argmax(logits) };
   });
-  const targets = input("targets", positions, "i32");
-  return scoped("output", () => ({
-    before,
-    after,
-    loss: crossEntropy(logits, targets, input("counted", positions)),
-    losses: classLosses(logits, targets),
-    predicted: argmax(logits),
-  }));
-}
-
-function lossInputs(
-  mode: Mode,
-  batch: TokenBatch,
-  queries: Queries,
-): Record<string, Int32Array | Float32Array> {
-  return mode === "qa"
-    ? { queries: queries.ids, targets: queries.targets, counted: queries.mask }
-    : { targets: batch.targets, counted: aliveMask(batch) };
-}
-
-/** 1 where the input is not padding; `<pad>` is token 0. */
-function aliveMask({ tokens }: TokenBatch): Float32Array {
-  return Float32Array.from(tokens, (token) => (token === 0 ? 0 : 1));
-}
-
-function countCorrect(mode: Mode, queries: Queries, predicted: Int32Array): number {
-  let correct = 0;
-  queries.mask.forEach((asked, i) => {
-    const at = mode === "qa" ? i : queries.ids[i]!;
-    if (asked && predicted[at] === queries.targets[i]) correct++;
-  });
-  return correct;
-}
-
-function gatherAnswers(mode: Mode, queries: Queries, out: Record<string, ArrayLike<number>>): WindowAnswers {
-  const positions = new Int32Array(queries.count);
-  const correct = new Uint8Array(queries.count);
-  let total = 0;
-  let n = 0;
-  queries.mask.forEach((asked, i) => {
-    if (!asked) return;
-    const at = mode === "qa" ? i : queries.ids[i]!;
-    total += out.losses![at]!;
-    positions[n] = queries.ids[i]!;
-    correct[n++] = out.predicted![at] === queries.targets[i] ? 1 : 0;
-  });
-  return {
-    answerLoss: queries.count > 0 ? total / queries.count : 0,
-    loss: Number(out.loss![0]),
-    positions,
-    correct,
-  };
 }

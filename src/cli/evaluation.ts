@@ -1,0 +1,74 @@
+/** Evaluations as commands offer and run them: the options of every kind, with progress. */
+
+import type { BaseEvaluation, EvaluationOption, Kind } from "../experiment/kind.ts";
+import { allKinds } from "../experiment/registry.ts";
+import { thousands } from "../report/table.ts";
+import type { LoadedModel } from "../store/modelFolder.ts";
+import type { Output, Surroundings } from "./output.ts";
+import { folder, integer, oneOf, type Param } from "./params.ts";
+
+/** The value of an option that may be left out. */
+type OptionParam = Param<string | number, undefined>;
+
+/** What was chosen of the options below. */
+export type ChosenOptions = Readonly<Record<string, string | number | undefined>>;
+
+/** The evaluation options of all kinds as options of a command, `--split` among them; each says for which kind it is. */
+export function evaluationParams(): Readonly<Record<"split", OptionParam>> {
+  const merged = new Map<string, { option: EvaluationOption; help: string[] }>();
+  for (const { name: kind, evaluationOptions } of allKinds()) {
+    for (const [name, option] of Object.entries(evaluationOptions)) {
+      const known = merged.get(name);
+      merged.set(name, {
+        option: known ? united(known.option, option) : option,
+        help: [...(known?.help ?? []), `${kind}: ${option.help}`],
+      });
+    }
+  }
+  const params = [...merged].map(
+    ([name, { option, help }]) => [name, paramOf(option, help.join("; "))] as const,
+  );
+  return Object.fromEntries(params) as Record<"split", OptionParam>;
+}
+
+/** An option that two kinds have: what either of them takes. */
+function united(a: EvaluationOption, b: EvaluationOption): EvaluationOption {
+  return a.type === "choice" && b.type === "choice"
+    ? { ...a, values: [...new Set([...a.values, ...b.values])] }
+    : a;
+}
+
+function paramOf(option: EvaluationOption, help: string): OptionParam {
+  switch (option.type) {
+    case "integer": {
+      const { min = 0, max = Number.MAX_SAFE_INTEGER } = option;
+      return integer({ min, max, help });
+    }
+    case "choice":
+      return oneOf(option.values, { help });
+    case "folder":
+      return folder({ help });
+  }
+}
+
+/** Evaluates what a folder holds, with progress. */
+export async function evaluateWithProgress(
+  model: LoadedModel,
+  options: ChosenOptions,
+  { threads, env, out }: { threads: number | undefined; env: Surroundings["env"]; out: Output },
+): Promise<{ kind: Kind; evaluation: BaseEvaluation }> {
+  const { evaluateSaved } = await import("../experiment/savedModel.ts");
+  let progress: ReturnType<typeof out.progress> | undefined;
+  try {
+    return await evaluateSaved(model, options, {
+      env,
+      ...(threads ? { threads } : {}),
+      onProgress(done, total, what) {
+        progress ??= out.progress({ label: "evaluating", total, show: thousands, every: 10_000 });
+        progress.update(done, what);
+      },
+    });
+  } finally {
+    progress?.stop();
+  }
+}

@@ -1,0 +1,45 @@
+/** catbAbI: question answering and language modelling on concatenated bAbI stories, as a kind of experiment. */
+import { buildSystem } from "../../model/registry.ts";
+import { countWeights } from "../../model/sequence.ts";
+import type { Kind } from "../kind.ts";
+import { type CatbabiEvaluation, evaluationOptions } from "./options.ts";
+import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine } from "./present.ts";
+import { type CatbabiPaper, type CatbabiSettings, catbabiSchema, renamedSettings } from "./settings.ts";
+
+/** The kind. What computes is loaded when it is needed. */
+export const catbabi: Kind<CatbabiSettings, CatbabiEvaluation, CatbabiPaper> = {
+  name: "catbabi",
+  schema: catbabiSchema,
+  renamed: renamedSettings,
+  unit: "step",
+  flags: { steps: "training.steps", batch: "training.batch", data: "task.data" },
+  measures: {
+    loss: { label: "loss", better: "lower", digits: 4 },
+    accuracy: { label: "accuracy", better: "higher", percent: true, digits: 2 },
+    perplexity: { label: "perplexity", better: "lower", digits: 3 },
+  },
+  best: "loss",
+  headline: "accuracy",
+  speed: { name: "tokensPerSecond", label: "tokens/s" },
+  shown: "loss",
+  steps: ({ training }) => training.steps,
+  countWeights: ({ system }) => countWeights(buildSystem(system)),
+  open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
+  evaluationOptions,
+  evaluate: async (model, options, context) =>
+    (await import("./evaluate.ts")).evaluateCatbabi(model, options, context),
+  published,
+  show: showAnswers,
+  showLine: showAnswersLine,
+  use: "fwm ask",
+  card: answersCard,
+  figure: (runs) => Promise.resolve(accuracyFigure(runs)),
+  benchRows: ({ task, system, training }, { batches = [32, 64], window = training.window, mode = "both" }) =>
+    (mode === "both" ? (["qa", "lm"] as const) : [mode as "qa" | "lm"]).flatMap((each) =>
+      batches.map((batch) => ({
+        label: { mode: each, batch },
+        settings: { task: { ...task, mode: each }, system, training: { ...training, batch, window } },
+      })),
+    ),
+  bench: async (row, options) => (await import("./bench.ts")).benchCatbabi(row, options),
+};

@@ -1,0 +1,71 @@
+/**
+ * What is learned of a window of catbAbI, and where its questions are. QA: only the answers count, and logits are
+ * computed only at "?"; LM: every next token but padding. Either way only answers are scored.
+ */
+import type { Batch } from "../../data/batches.ts";
+import { padId } from "../../data/vocabulary.ts";
+import type { TokenBatch } from "../../train/sequenceTrainer.ts";
+
+/** QA: only answers count. LM: every next token. */
+export type Mode = "qa" | "lm";
+
+/** A window as a trainer takes it. */
+export interface Objective extends TokenBatch {
+  /** Positions t · B + b of the questions. */
+  readonly questions: Int32Array;
+  /** Where each question stands among the targets. */
+  readonly slots: Int32Array;
+}
+
+/** Slots per row are rounded up to a multiple of this, so that few shapes are compiled. */
+const granularity = 16;
+
+/** The window with its targets, and the weight of each in the loss. */
+export function objectiveOf(batch: Batch, mode: Mode): Objective {
+  const { tokens, padded, batch: B, window: T } = batch;
+  const isToken = Float32Array.from(tokens, (token) => (token === padId ? 0 : 1));
+  const common = { batch: B, window: T, tokens, ...(padded > 0 ? { mask: isToken } : {}) };
+  if (mode === "qa") return { ...common, ...answersOnly(batch) };
+  const questions = Int32Array.from(batch.questions.keys()).filter((at) => batch.questions[at]);
+  return { ...common, targets: batch.targets, lossMask: isToken, questions, slots: questions };
+}
+
+/** Positions of the questions, as many for every row; unused ones point at the row's first token and weigh nothing. */
+function answersOnly({ batch: B, window: T, targets, questions }: Batch) {
+  const counts = new Int32Array(B);
+  for (let at = 0; at < T * B; at++) if (questions[at]) counts[at % B]!++;
+  const most = counts.reduce((a, b) => Math.max(a, b), 0);
+  const Q = Math.ceil(most / granularity) * granularity;
+  const positions = Int32Array.from({ length: B * Q }, (_, i) => Math.floor(i / Q));
+  const answers = new Int32Array(B * Q);
+  const lossMask = new Float32Array(B * Q);
+  counts.fill(0);
+  for (let at = 0; at < T * B; at++) {
+    if (!questions[at]) continue;
+    const b = at % B;
+    const slot = b * Q + counts[b]!++;
+    positions[slot] = at;
+    answers[slot] = targets[at]!;
+    lossMask[slot] = 1;
+  }
+  const slots = Int32Array.from(lossMask.keys()).filter((slot) => lossMask[slot] === 1);
+  return {
+    positions,
+    targets: answers,
+    lossMask,
+    questions: slots.map((slot) => positions[slot]!),
+    slots,
+  };
+}
+
+/** For each question whether its answer was the most probable token. */
+export function correctAnswers({ targets, slots }: Objective, predicted: Int32Array): Uint8Array {
+  return Uint8Array.from(slots, (slot) => (predicted[slot] === targets[slot] ? 1 : 0));
+}
+
+/** Mean loss over the questions; 0 without any. */
+export function answerLoss({ slots }: Objective, losses: Float32Array): number {
+  let total = 0;
+  for (const slot of slots) total += losses[slot]!;
+  return slots.length > 0 ? total / slots.length : 0;
+}

@@ -1,0 +1,159 @@
+/** How an evaluation on catbAbI, its model and its curves are presented. */
+import { basename, resolve } from "node:path";
+import { type CardAbout, cardHead } from "../../report/card.ts";
+import type { FigureLine, FigureSpec } from "../../report/figure.ts";
+import { type RunResult, stepsOf } from "../../report/result.ts";
+import { percent, table, thousands } from "../../report/table.ts";
+import type { ReportedRun } from "../kind.ts";
+import type { CatbabiEvaluation } from "./options.ts";
+import type { CatbabiPaper } from "./settings.ts";
+
+/** The paper's test result for the same experiment; null for generated stories, of which it says nothing. */
+export function published(
+  { generated }: CatbabiEvaluation,
+  paper: CatbabiPaper | undefined,
+): { accuracy: number; perplexity: number } | null {
+  return paper && !generated ? { accuracy: paper.accuracy, perplexity: paper.perplexity } : null;
+}
+
+/** The evaluation as a table. */
+export function showAnswers(evaluation: CatbabiEvaluation, known: CatbabiPaper | undefined): string {
+  const { model, step, split, batch, state, perTask, questions, correct, accuracy, perplexity } = evaluation;
+  const paper = published(evaluation, known);
+  const rows = Object.entries(perTask).map(([task, tally]) => [
+    `task ${task}`,
+    tally.questions,
+    tally.correct,
+    percent(tally.accuracy),
+  ]);
+  const lines = table([
+    ["", "questions", "right", "accuracy"],
+    ...rows,
+    ["all", questions, correct, percent(accuracy)],
+    ...(paper ? [["paper (test)", "19,910", "", percent(paper.accuracy)]] : []),
+  ]);
+  return (
+    `${model}${step === null ? "" : `, after ${thousands(step)} steps`}\n` +
+    `${split}, ${batch === 1 ? "one stream" : `${batch} streams`}, starting from ` +
+    `${state === "train" ? "the training state of row 0" : "zeros"}\n\n${lines}\n` +
+    `answer perplexity ${perplexity.toFixed(4)}${paper ? ` (paper, test: ${paper.perplexity})` : ""}\n`
+  );
+}
+
+/** The evaluation in a line. */
+export function showAnswersLine(evaluation: CatbabiEvaluation, known: CatbabiPaper | undefined): string {
+  const { accuracy, perplexity, split, questions } = evaluation;
+  const paper = published(evaluation, known);
+  return (
+    `${split}: accuracy ${percent(accuracy)} of ${thousands(questions)} questions, ` +
+    `perplexity ${perplexity.toFixed(3)}${paper ? `  (paper, test: ${percent(paper.accuracy)})` : ""}`
+  );
+}
+
+/** The names of bAbI's tasks. */
+const taskNames: readonly string[] = [
+  "single supporting fact",
+  "two supporting facts",
+  "three supporting facts",
+  "two-argument relations",
+  "three-argument relations",
+  "yes/no questions",
+  "counting",
+  "lists and sets",
+  "simple negation",
+  "indefinite knowledge",
+  "basic coreference",
+  "conjunction",
+  "compound coreference",
+  "time reasoning",
+  "basic deduction",
+  "basic induction",
+  "positional reasoning",
+  "size reasoning",
+  "path finding",
+  "agent's motivations",
+];
+
+/** The card of a model that answers, as Markdown. */
+export function answersCard(
+  result: RunResult<CatbabiPaper>,
+  score: CatbabiEvaluation,
+  about: CardAbout,
+): string {
+  const { training } = result.settings as { training: { batch: number; window: number } };
+  const paper = published(score, result.paper ?? undefined);
+  const rows = Object.entries(score.perTask).map(
+    ([task, { accuracy, questions }]) =>
+      `| ${task} | ${taskNames[Number(task) - 1] ?? ""} | ${questions} | ${percent(accuracy)} |`,
+  );
+  const weak = Object.entries(score.perTask)
+    .filter(([, { accuracy }]) => accuracy < 0.9)
+    .map(([task, { accuracy }]) => `${task} (${percent(accuracy)})`);
+  const head = cardHead(result, about, "step", {
+    score: [
+      [
+        `accuracy, ${score.split}`,
+        `**${percent(score.accuracy)}** of ${thousands(score.questions)} questions${paper ? ` (paper: ${percent(paper.accuracy)})` : ""}`,
+      ],
+      ["perplexity", `${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""}`],
+      ["protocol", `${score.split} split, batch ${score.batch}, start state: ${score.state}`],
+    ],
+    amount: `${thousands(result.steps * training.batch * training.window)} tokens`,
+  });
+  return `${head}
+Data: ${score.notes.length > 0 ? score.notes.join("; ") : "bAbI v1.2, en-valid-10k"}. bAbI is CC BY 3.0 (Facebook, Inc.).
+
+| task | | questions | accuracy |
+| --- | --- | --- | --- |
+${rows.join("\n")}
+
+## Limits
+
+It knows bAbI's 178 words and its kinds of sentences; other words are refused, other sentences mean nothing to it.${
+    weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
+  } It answers with one word, always, also when the story does not say.
+`;
+}
+
+/** Validation accuracy over steps: every run, the authors' points as far as the runs went, the published result. */
+export function accuracyFigure(runs: readonly ReportedRun<CatbabiPaper>[]): FigureSpec {
+  const folderOf = ({ folder }: ReportedRun<CatbabiPaper>): string => basename(resolve(folder));
+  // A run that started with the weights of another goes on where that one stood.
+  const stepsBefore = ({ result }: ReportedRun<CatbabiPaper>): number => {
+    const { initFrom } = result;
+    const source = runs.find(
+      (run) => initFrom?.startsWith(`${folderOf(run)} after `) && run.result !== result,
+    );
+    return stepsOf(initFrom) + (source ? stepsBefore(source) : 0);
+  };
+  const names = runs.map(({ result: { experiment, seed } }) => `${experiment}, seed ${seed}`);
+  const ours = runs.map((run, i): FigureLine => {
+    const before = stepsBefore(run);
+    const name = names[i]!;
+    const isAlone = names.indexOf(name) === names.lastIndexOf(name);
+    return {
+      name: isAlone ? name : `${name}, ${folderOf(run)}`,
+      points: (run.result.curves.valid ?? []).map(({ step, values }) => ({
+        x: before + step,
+        y: values.accuracy!,
+      })),
+    };
+  });
+  const last = Math.max(...ours.flatMap(({ points }) => points.map(({ x }) => x)));
+  const paper = runs.find(({ result }) => result.paper)?.result.paper;
+  const theirs: FigureLine = {
+    name: "the authors' released run (read off their plot)",
+    points: (paper?.curve ?? [])
+      .filter(({ step }) => step <= last)
+      .map(({ step, accuracy }) => ({ x: step, y: accuracy })),
+    look: "circles",
+  };
+  return {
+    title: "Validation accuracy",
+    x: "step",
+    y: "accuracy",
+    percent: true,
+    lines: theirs.points.length > 0 ? [...ours, theirs] : ours,
+    marks: paper ? [{ name: `paper, test: ${percent(paper.accuracy)}`, y: paper.accuracy }] : [],
+  };
+}

@@ -1,0 +1,89 @@
+/** How answers are scored: accuracy over all questions and per task, and the authors' perplexity. */
+
+import { epochBatches } from "../../data/batches.ts";
+import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { answerLoss, correctAnswers, type Mode, type Objective, objectiveOf } from "./objective.ts";
+
+/** Right answers out of questions. */
+export interface Tally {
+  readonly correct: number;
+  readonly questions: number;
+}
+
+/** The score of a stream. */
+export interface Score extends Tally {
+  readonly accuracy: number;
+  /** e to the unweighted mean over windows of the window's mean answer loss; a window without questions counts 0. */
+  readonly perplexity: number;
+  /** Mean over windows of the loss in the training mode. */
+  readonly loss: number;
+  readonly perTask: Readonly<Record<number, Tally & { readonly accuracy: number }>>;
+}
+
+/** Adds up windows. */
+export class Scorer {
+  private windows = 0;
+  private loss = 0;
+  private answerLoss = 0;
+  private readonly tallies = new Map<number, { correct: number; questions: number }>();
+
+  /** Adds one window; `tasks` is time-major like the window's tokens. */
+  add(window: Objective, { loss, losses, predicted }: EvaluatedWindow, tasks: ArrayLike<number>): void {
+    this.windows++;
+    this.loss += loss;
+    this.answerLoss += answerLoss(window, losses);
+    correctAnswers(window, predicted).forEach((correct, i) => {
+      const task = tasks[window.questions[i]!]!;
+      const tally = this.tallies.get(task) ?? { correct: 0, questions: 0 };
+      tally.questions++;
+      tally.correct += correct;
+      this.tallies.set(task, tally);
+    });
+  }
+
+  /** The score so far. */
+  score(): Score {
+    const perTask: Record<number, Tally & { accuracy: number }> = {};
+    let [correct, questions] = [0, 0];
+    for (const [task, tally] of [...this.tallies].sort(([a], [b]) => a - b)) {
+      perTask[task] = { ...tally, accuracy: tally.correct / tally.questions };
+      correct += tally.correct;
+      questions += tally.questions;
+    }
+    return {
+      correct,
+      questions,
+      accuracy: questions > 0 ? correct / questions : 0,
+      perplexity: Math.exp(this.answerLoss / Math.max(1, this.windows)),
+      loss: this.loss / Math.max(1, this.windows),
+      perTask,
+    };
+  }
+}
+
+/** Scores a whole split from a given state of every row; undefined when the signal cut it short. */
+export async function scoreStream(
+  evaluator: SequenceEvaluator,
+  source: Parameters<typeof epochBatches>[0],
+  options: {
+    readonly mode: Mode;
+    readonly batch: number;
+    readonly window: number;
+    readonly row?: ReadonlyMap<string, Float32Array>;
+    readonly onWindow?: (done: number) => Promise<void> | void;
+    readonly signal?: AbortSignal;
+  },
+): Promise<Score | undefined> {
+  const scorer = new Scorer();
+  evaluator.start(options.batch, options.row);
+  let done = 0;
+  for (const batch of epochBatches(source, options)) {
+    const window = objectiveOf(batch, options.mode);
+    scorer.add(window, await evaluator.run(window), batch.tasks);
+    await options.onWindow?.(++done);
+    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
+    await new Promise((resolve) => setImmediate(resolve));
+    if (options.signal?.aborted) return undefined;
+  }
+  return scorer.score();
+}

@@ -1,0 +1,184 @@
+/** Training on catbAbI: take a batch, step; evaluate on held-out stories. */
+import { z } from "zod";
+import { type Batch, type BatcherState, StreamBatcher } from "../../data/batches.ts";
+import { PrefetchedBatches } from "../../data/prefetch.ts";
+import { preparedSource } from "../../data/streams.ts";
+import { catbabiVocabulary } from "../../data/vocabulary.ts";
+import { DataError, UsageError } from "../../errors.ts";
+import { buildSystem } from "../../model/registry.ts";
+import { nodeRuntime } from "../../runtime/node.ts";
+import type { LoadedModel } from "../../store/modelFolder.ts";
+import type { StepReport, Values } from "../../train/loop.ts";
+import { baseRate, optimizersOf, startsAveraging } from "../../train/optimizerSettings.ts";
+import { scheduleFactor } from "../../train/schedules.ts";
+import { SequenceEvaluator, SequenceTrainer } from "../../train/sequenceTrainer.ts";
+import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
+import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { correctAnswers, objectiveOf } from "./objective.ts";
+import { scoreStream } from "./score.ts";
+import { type CatbabiSettings, catbabiSchema } from "./settings.ts";
+import { openStories, type Stories } from "./stories.ts";
+
+/** Where batches come from: this thread, or a worker. */
+interface Batches {
+  next(): Batch | Promise<Batch>;
+  state(): BatcherState;
+  close?(): Promise<void>;
+}
+
+const whole = z.int().min(0);
+const stateSchema = z.strictObject({
+  /** Null before the first batch. */
+  batcher: z
+    .strictObject({
+      batch: whole,
+      window: whole,
+      storiesPerEpoch: whole.nullable(),
+      epoch: whole,
+      position: whole,
+      rows: z.array(z.array(whole)),
+    })
+    .nullable(),
+  /** Loss of every validation so far: what the switch to averaging may depend on. */
+  validLosses: z.array(z.number()),
+});
+
+/** Opens the stories and builds the system that settings describe. */
+export async function openCatbabi(settings: CatbabiSettings, context: SessionContext): Promise<Session> {
+  const { size } = catbabiVocabulary;
+  if (settings.system.vocabulary !== size) {
+    throw new UsageError(`system.vocabulary: catbAbI has ${size} words, not ${settings.system.vocabulary}`, {
+      hint: "leave the setting as the experiment has it",
+    });
+  }
+  return new CatbabiSession(settings, await openStories(settings.task, context.env), context);
+}
+
+class CatbabiSession implements Session {
+  readonly data: SessionData;
+  private readonly trainer: SequenceTrainer;
+  private readonly evaluator: SequenceEvaluator;
+  private batches: Batches | undefined;
+  private validLosses: number[] = [];
+
+  constructor(
+    private readonly settings: CatbabiSettings,
+    private readonly stories: Stories,
+    { threads, device }: SessionContext,
+  ) {
+    const { system, training } = settings;
+    const options = {
+      runtime: nodeRuntime,
+      ...(threads ? { threads } : {}),
+      ...(device ? { device } : {}),
+    };
+    const model = buildSystem(system);
+    const { clip, emaDecay, seed } = training;
+    const optimizers = optimizersOf(training.optimizer);
+    this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, seed }, options);
+    this.evaluator = new SequenceEvaluator(model, options);
+    this.data = { identity: stories.identity, notes: stories.notes };
+  }
+
+  async step(step: number): Promise<StepReport> {
+    const { task, training } = this.settings;
+    const { optimizer, schedule, seed, steps } = training;
+    this.batches ??= await this.openBatches();
+    const batch = await this.batches.next();
+    const { epoch } = batch;
+    const averaging =
+      this.trainer.averaging || startsAveraging(optimizer, { epoch, losses: this.validLosses });
+    const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
+    const window = objectiveOf(batch, task.mode);
+    const { predicted, nonFinite, ...values } = await this.trainer.step(window, {
+      learningRate,
+      averaging,
+      key: { seed, step },
+    });
+    const correct = correctAnswers(window, predicted).reduce((sum, is) => sum + is, 0);
+    return {
+      means: { ...values, accuracy: [correct, window.questions.length] },
+      latest: { learningRate },
+      work: batch.tokens.length - batch.padded,
+      ...(nonFinite === undefined ? {} : { nonFinite }),
+    };
+  }
+
+  async evaluate(signal: AbortSignal, onProgress?: () => Promise<void>): Promise<Values | undefined> {
+    const { seed, evalBatch, window } = this.settings.training;
+    this.evaluator.load(this.trainer.evaluationWeights());
+    const score = await scoreStream(this.evaluator, this.stories.heldOut("valid", seed), {
+      mode: this.settings.task.mode,
+      batch: evalBatch,
+      window,
+      row: this.trainer.rowState(0),
+      signal,
+      ...(onProgress ? { onWindow: onProgress } : {}),
+    });
+    if (!score) return undefined;
+    const { accuracy, perplexity, loss, perTask } = score;
+    this.validLosses.push(loss);
+    const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
+    return { loss, accuracy, perplexity, ...Object.fromEntries(tasks) };
+  }
+
+  init(folder: LoadedModel): void {
+    const weights = fittingWeights(folder, this.trainer.model.parameters);
+    checkEquations(folder, this.settings);
+    this.trainer.restore({ model: weights, optimizer: new Map() }, folder.path);
+  }
+
+  async restore({ path, model, optimizer, state }: Parameters<Session["restore"]>[0]): Promise<void> {
+    const parsed = stateSchema.safeParse(state);
+    if (!parsed.success) {
+      throw new DataError(`${path}/trainer_state.json: not the state of a catbAbI run`, {
+        reason: z.prettifyError(parsed.error),
+        hint: "resume from another checkpoint with --from",
+      });
+    }
+    this.validLosses = parsed.data.validLosses;
+    this.trainer.restore({ model: toHost(model), optimizer: toHost(optimizer) }, path);
+    if (parsed.data.batcher) this.batches = await this.openBatches(parsed.data.batcher);
+  }
+
+  snapshot(): SessionSnapshot {
+    const { model, optimizer } = this.trainer.snapshot();
+    return {
+      model: toTensors(model),
+      optimizer: toTensors(optimizer),
+      state: { batcher: this.batches?.state() ?? null, validLosses: this.validLosses },
+      files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
+    };
+  }
+
+  /** Real stories are cut here in a fraction of a millisecond; generating new ones is a worker's job. */
+  private async openBatches(state?: BatcherState): Promise<Batches> {
+    const { task, training } = this.settings;
+    if (task.source !== "real") {
+      return PrefetchedBatches.open(this.stories.train(training.seed), training, state ? { state } : {});
+    }
+    const source = preparedSource(this.stories.files!.splits.train, training.seed);
+    return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
+  }
+
+  async release(): Promise<void> {
+    await this.batches?.close?.();
+    await this.trainer.release();
+    await this.evaluator.release();
+  }
+}
+
+/** Weights that fit may still have been trained with other equations. */
+function checkEquations({ path, config }: LoadedModel, { system }: CatbabiSettings): void {
+  const saved = catbabiSchema.safeParse(config.settings).data?.system;
+  if (saved?.name !== "fwm" || system.name !== "fwm") return;
+  for (const name of ["variant", "keys"] as const) {
+    if (saved[name] === system[name]) continue;
+    throw new UsageError(`${path}: its weights were trained with other equations`, {
+      setting: `system.${name}`,
+      expected: system[name],
+      found: saved[name],
+      hint: `train with --set system.${name}=${saved[name]}, or start with another model`,
+    });
+  }
+}

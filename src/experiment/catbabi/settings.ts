@@ -1,0 +1,128 @@
+/** Settings of a catbAbI experiment: a task, a system and how it is trained. One strict schema checks them all. */
+import { z } from "zod";
+import { parseTasks } from "../../data/catbabi.ts";
+import { fwmDefaults } from "../../model/fwmModel.ts";
+import { systemSchema } from "../../model/registry.ts";
+import { size } from "../../model/sequence.ts";
+import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
+import type { Experiment } from "../kind.ts";
+
+const count = z.int().min(0);
+const interval = z.int().min(1);
+
+/** Which stories, and what is learned of them. */
+const taskSchema = z.strictObject({
+  name: z.literal("catbabi"),
+  /** qa: only answers are learned; lm: every next token. */
+  mode: z.enum(["qa", "lm"]),
+  /** Where training stories come from. Held-out ones are the prepared files, if there are any: docs/infinite-catbabi.md. */
+  source: z.enum(["real", "generated", "mixed"]),
+  /** Fraction of generated stories when the source is mixed. */
+  generatedFraction: z.number().min(0).max(0.99),
+  /** Tasks of generated stories, e.g. "1-20" or "1,2,15"; real stories are of all that were prepared. */
+  tasks: z.union([z.string(), z.int().transform(String)]).superRefine((tasks, context) => {
+    try {
+      parseTasks(tasks);
+    } catch (error) {
+      context.addIssue({ code: "custom", message: (error as Error).message });
+    }
+  }),
+  /** Folder of prepared data; empty for the default place. Generated stories need none. */
+  data: z.string(),
+});
+
+const trainingSchema = z.strictObject({
+  /** Seed of the weights, the order of the stories and dropout. */
+  seed: count,
+  batch: size.max(4096),
+  /** Tokens per row and step: truncated back-propagation. */
+  window: size.max(4096),
+  steps: interval,
+  optimizer: optimizerSchema,
+  schedule: scheduleSchema,
+  /** Global gradient norm; 0: no clipping. */
+  clip: z.number().min(0),
+  /** Decay of the moving average of the weights that evaluation uses; 0: none. */
+  emaDecay: z.number().min(0).max(0.99999),
+  logEvery: interval,
+  evalEvery: interval,
+  evalBatch: size.max(4096),
+  /** Steps between checkpoints besides those at evaluations. */
+  saveEvery: interval,
+  /** Evaluations without a better loss after which training stops; 0: never. */
+  patience: count,
+});
+
+/** The schema of a catbAbI experiment. */
+export const catbabiSchema = z.strictObject({
+  task: taskSchema,
+  system: systemSchema,
+  training: trainingSchema,
+});
+
+/** Settings of a catbAbI experiment. */
+export type CatbabiSettings = z.infer<typeof catbabiSchema>;
+
+/** What was published of a system on catbAbI. */
+export interface CatbabiPaper {
+  /** On the test split, mean of the paper's seeds. */
+  readonly accuracy: number;
+  readonly perplexity: number;
+  /** Validation accuracy while the authors' released run trained, read off their plot: ± 0.003. */
+  readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
+}
+
+/** A catbAbI experiment. */
+export type CatbabiExperiment = Experiment<CatbabiSettings, CatbabiPaper>;
+
+/** Declares a catbAbI experiment. */
+export function catbabiExperiment(definition: CatbabiExperiment): CatbabiExperiment {
+  return definition;
+}
+
+/** The task: question answering on the real 10k stories. */
+export const catbabiTask: CatbabiSettings["task"] = {
+  name: "catbabi",
+  mode: "qa",
+  source: "real",
+  generatedFraction: 0.5,
+  tasks: "1-20",
+  data: "",
+};
+
+/** The system at the paper's sizes, as the authors released it. */
+export const catbabiSystem = fwmDefaults;
+
+/** The released recipe: Adam at 0.001, batch 32, 50,000 steps, nothing else. */
+export const releasedTraining: CatbabiSettings["training"] = {
+  seed: 1,
+  batch: 32,
+  window: 200,
+  steps: 50_000,
+  optimizer: { name: "adam", learningRate: 1e-3, beta1: 0.9, beta2: 0.999, eps: 1e-8, weightDecay: 0 },
+  schedule: { name: "constant", warmup: 0 },
+  clip: 0,
+  emaDecay: 0,
+  logEvery: 25,
+  evalEvery: 250,
+  evalBatch: 128,
+  saveEvery: 250,
+  patience: 0,
+};
+
+/** Names that settings had in version 0.1. */
+export const renamedSettings: Readonly<Record<string, string>> = {
+  "task.share": "task.generatedFraction",
+  "training.learningRate": "training.optimizer.learningRate",
+  "training.beta1": "training.optimizer.beta1",
+  "training.beta2": "training.optimizer.beta2",
+  "training.eps": "training.optimizer.eps",
+  "training.weightDecay": "training.optimizer.weightDecay",
+  "training.warmup": "training.schedule.warmup",
+  "training.decay": "training.schedule.name",
+  "training.final": "training.schedule.finalLrRatio",
+  "training.decayFrom": "training.schedule.decayStart",
+  "training.averaging": "training.emaDecay",
+  "training.validEvery": "training.evalEvery",
+  "training.validBatch": "training.evalBatch",
+};

@@ -1,0 +1,94 @@
+/** Stories for a catbAbI experiment: the prepared files, the generator, or both. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { allTasks, parseTasks } from "../../data/catbabi.ts";
+import type { StreamSpec } from "../../data/sources/open.ts";
+import { dataRoot, preparedName } from "../../data/sources/prepare.ts";
+import { type Catbabi, headerName, loadPrepared } from "../../data/sources/prepared.ts";
+import { generatedSource, preparedSource, type StorySource } from "../../data/streams.ts";
+import type { CatbabiSettings } from "./settings.ts";
+
+/** Where the stories of a run come from, and what has to be said about them. */
+export interface Stories {
+  /** The training stream, as a worker thread can open it. */
+  train(seed: number): StreamSpec;
+  /** Validation or test stories: the prepared files, or generated ones where there are none. */
+  heldOut(split: "valid" | "test", seed: number): StorySource;
+  /** Which stories these are: two runs with the same text here learn from and are judged on the same files. */
+  readonly identity: string;
+  /** The prepared data, where it is used. */
+  readonly files: Catbabi | undefined;
+  /** Missing, partial or filled task files; empty when there is nothing to say. */
+  readonly notes: readonly string[];
+}
+
+/** Held-out generated stories per split: as many questions as a task's real validation file has, about. */
+const heldOutStories = 1000;
+
+/** Opens the stories that settings ask for. Generated stories alone need no files. */
+export async function openStories(
+  task: CatbabiSettings["task"],
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Stories> {
+  const tasks = parseTasks(task.tasks, "task.tasks");
+  const folder = task.data || defaultFolder(env);
+  // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
+  const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
+  const needsFiles = task.source !== "generated" || task.data !== "" || judged;
+  const files = needsFiles ? await loadPrepared(folder) : undefined;
+  return {
+    notes: notesOn(task, files),
+    identity: files ? `prepared, ${fingerprint(files)}` : "generated",
+    train(seed) {
+      if (task.source === "generated") return { kind: "generated", seed, tasks };
+      const real = { folder, split: "train", seed } as const;
+      return task.source === "mixed"
+        ? { kind: "mixed", ...real, share: task.generatedFraction, tasks }
+        : { kind: "prepared", ...real };
+    },
+    heldOut(split, seed) {
+      return files ? preparedSource(files.splits[split], seed) : generatedSplit(split, tasks, seed);
+    },
+    files,
+  };
+}
+
+/** The beginnings of the checksums of what is trained and judged on. */
+function fingerprint({ header: { splits } }: Catbabi): string {
+  return (["train", "valid"] as const)
+    .map((name) => `${name} ${splits[name].sha256.slice(0, 12)}`)
+    .join(", ");
+}
+
+/** The usual place of prepared data. */
+function defaultFolder(env: Readonly<Record<string, string | undefined>>): string {
+  return join(dataRoot(env), preparedName({ variant: "10k", tasks: allTasks, keepLastStory: false }));
+}
+
+/** A fixed set of generated stories that training never sees: another seed. */
+function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed: number): StorySource {
+  const endless = generatedSource(seed + (split === "valid" ? 1e6 : 2e6), tasks);
+  return { ...endless, storiesPerEpoch: heldOutStories };
+}
+
+function notesOn(
+  { source, generatedFraction, tasks }: CatbabiSettings["task"],
+  files: Catbabi | undefined,
+): string[] {
+  const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
+  if (!files) return [generated];
+  const { filled, missing } = files.header;
+  const notes: string[] = [];
+  if (source === "generated") notes.push(`training ${generated}`);
+  if (source === "mixed") {
+    notes.push(
+      `${Math.round(100 * generatedFraction)} % of the training stories are generated (tasks ${tasks})`,
+    );
+  }
+  for (const { task, split, stories } of source === "generated" ? [] : filled) {
+    notes.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
+  }
+  const isFilled = (name: string): boolean =>
+    filled.some(({ task, split }) => name.startsWith(`qa${task}_${split}`));
+  return [...notes, ...missing.filter((name) => !isFilled(name)).map((name) => `${name} is missing`)];
+}

@@ -1,0 +1,134 @@
+/** How good a trained agent is: its mean return with fixed weights, beside baselines on the same graphs. */
+import {
+  type Baseline,
+  explorerBaseline,
+  observationSize,
+  randomBaseline,
+  runBaseline,
+  sampleGraphSets,
+  shortestPathBaseline,
+} from "../../environment/index.ts";
+import { stateAttrs } from "../../graph/index.ts";
+import { buildAgent } from "../../model/agentRegistry.ts";
+import { nodeRuntime } from "../../runtime/node.ts";
+import { State } from "../../runtime/state.ts";
+import { mean, variance } from "../../statistics.ts";
+import { expectTensors } from "../../store/safetensors.ts";
+import { Actor } from "../../train/actor.ts";
+import { rollout } from "../../train/rollout.ts";
+import type { EvaluationContext, SavedModel } from "../kind.ts";
+import {
+  type BaselineReturns,
+  type MeanReturn,
+  type MetarlEvaluation,
+  type MetarlOptions,
+  usualEpisodes,
+} from "./options.ts";
+import { type AgentEnvironment, agentSizes, makeEnvironment } from "./session.ts";
+import type { MetarlSettings } from "./settings.ts";
+
+/** Places of an evaluation are drawn for episodes from here on; no training gets so far. */
+const firstEpisode = 2 ** 31;
+
+/** So many agents with the weights of a saved one, ready to act; to be released by the caller. */
+export function actorOf(
+  { folder, settings }: SavedModel<MetarlSettings>,
+  agents: number,
+  threads?: number,
+): Actor {
+  const agent = buildAgent(settings.system, agentSizes);
+  const wanted = agent.parameters.map((tensor) => {
+    const { name, shape } = stateAttrs(tensor)!;
+    return [name, { dtype: "f32" as const, shape }] as const;
+  });
+  expectTensors(folder.model, Object.fromEntries(wanted), { file: `${folder.path}/model.safetensors` });
+  const state = new State();
+  const sizes = { agents, steps: settings.task.length, observation: observationSize };
+  const actor = new Actor(agent, sizes, state, { runtime: nodeRuntime, ...(threads ? { threads } : {}) });
+  for (const [name] of wanted) state.set(name, folder.model[name]!.data as Float32Array);
+  return actor;
+}
+
+/** Acts for some episodes with the weights as they are. */
+export async function evaluateMetarl(
+  model: SavedModel<MetarlSettings>,
+  options: MetarlOptions,
+  { threads, onProgress }: EvaluationContext,
+): Promise<MetarlEvaluation> {
+  const { split = "test", episodes = usualEpisodes, seed = 1 } = options;
+  const environment = environmentOf(model.settings, options);
+  const actor = actorOf(model, environment.agents, threads);
+  try {
+    const reached = await measure(environment, episodes, async (episode, i) => {
+      await rollout(actor, environment, episode);
+      onProgress?.(i + 1, episodes, "episodes");
+    });
+    return {
+      model: model.folder.path,
+      experiment: model.experiment,
+      step: model.folder.step ?? null,
+      split,
+      graphs: environment.agents,
+      episodes,
+      length: environment.steps,
+      seed,
+      rules: environment.graphs.rules,
+      return: reached,
+      ...(await baselineReturns(model.settings, options)),
+    };
+  } finally {
+    await actor.release();
+  }
+}
+
+/** What an agent's return is measured by: random actions, exploring, and shortest paths with the graph known. */
+export async function baselineReturns(
+  settings: Pick<MetarlSettings, "task" | "training">,
+  options: MetarlOptions = {},
+): Promise<BaselineReturns> {
+  const { split = "test", episodes = usualEpisodes, seed = 1 } = options;
+  const environment = environmentOf(settings, options);
+  const { graphs } = environment;
+  const by = (baseline: Baseline) =>
+    measure(environment, episodes, (episode) => void runBaseline(graphs, episode, baseline));
+  return {
+    random: await by(randomBaseline(seed, split)),
+    explorer: await by(explorerBaseline()),
+    shortestPath: await by(shortestPathBaseline(graphs.graphs)),
+  };
+}
+
+/** The graphs of one split, by the agent's rules. */
+function environmentOf(
+  { task, training }: Pick<MetarlSettings, "task" | "training">,
+  { split = "test", seed = 1, timer }: MetarlOptions,
+): AgentEnvironment {
+  const rules = timer ? { ...task, timerOnSuccess: timer } : task;
+  return makeEnvironment(rules, sampleGraphSets(task.graphSeed, training.agents)[split], seed, split);
+}
+
+async function measure(
+  { graphs }: AgentEnvironment,
+  episodes: number,
+  act: (episode: number, i: number) => Promise<void> | void,
+): Promise<MeanReturn> {
+  const returns: Float64Array[] = [];
+  for (let i = 0; i < episodes; i++) {
+    await act(firstEpisode + i, i);
+    returns.push(graphs.returns.slice());
+  }
+  return meanReturn(returns);
+}
+
+/** The mean of returns[episode][graph]. Graphs are independent of each other, and so are episodes on one graph. */
+export function meanReturn(returns: readonly Float64Array[]): MeanReturn {
+  const graphs = returns[0]!.length;
+  const perGraph = Array.from({ length: graphs }, (_, graph) => returns.map((row) => row[graph]!));
+  const means = perGraph.map(mean);
+  const within = perGraph.reduce((sum, values) => sum + variance(values), 0);
+  return {
+    mean: mean(means),
+    standardError: returns.length > 1 ? Math.sqrt(within / returns.length) / graphs : null,
+    graphError: graphs > 1 ? Math.sqrt(variance(means) / graphs) : null,
+  };
+}

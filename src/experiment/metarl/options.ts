@@ -1,0 +1,67 @@
+/** An evaluation of an agent: what may be chosen, and what it says. */
+import type { GraphRules, GraphSplit } from "../../environment/index.ts";
+import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
+
+/** Episodes on every graph unless told. */
+export const usualEpisodes = 10;
+
+/** What a person may choose. */
+export const evaluationOptions = {
+  split: { type: "choice", values: ["valid", "test", "train"], help: "graphs to act on; default: test" },
+  episodes: {
+    type: "integer",
+    min: 1,
+    max: 100_000,
+    help: `episodes on every graph; default: ${usualEpisodes}`,
+  },
+  seed: { type: "integer", max: 0xffffffff, help: "seed of places and sampled actions; default: 1" },
+  timer: {
+    type: "choice",
+    values: ["kept", "reset"],
+    help: "whether success sets the count of failures back; default: as it was trained",
+  },
+} as const satisfies Record<string, EvaluationOption>;
+
+/** What was chosen of them. */
+export interface MetarlOptions {
+  readonly split?: GraphSplit;
+  /** Episodes on every graph. */
+  readonly episodes?: number;
+  /** Seed of the places and the sampled actions. */
+  readonly seed?: number;
+  /** Whether success sets the count of failures to 0; by the rules it was trained by unless told. */
+  readonly timer?: GraphRules["timerOnSuccess"];
+}
+
+/** A mean return, and how sure it is. */
+export interface MeanReturn {
+  readonly mean: number;
+  /** Standard error of `mean` on these graphs: what other places and actions would change. Null for one episode. */
+  readonly standardError: number | null;
+  /** Standard error of `mean` when the graphs are drawn anew too. Null for one graph. */
+  readonly graphError: number | null;
+}
+
+/** What baselines reach on the same graphs by the same rules. */
+export interface BaselineReturns {
+  /** Uniformly random actions. */
+  readonly random: MeanReturn;
+  /** One who has to find the graph out in each episode, but forgets nothing and plans: an agent could get as much. */
+  readonly explorer: MeanReturn;
+  /** Shortest paths by one who knows the graph. */
+  readonly shortestPath: MeanReturn;
+}
+
+/** What an agent reached, and what it is measured by. */
+export interface MetarlEvaluation extends BaseEvaluation, BaselineReturns {
+  readonly split: GraphSplit;
+  /** Graphs, each acted on by one agent in each of the episodes. */
+  readonly graphs: number;
+  readonly episodes: number;
+  /** Steps of an episode. */
+  readonly length: number;
+  readonly seed: number;
+  readonly rules: GraphRules;
+  /** The agent: actions sampled from its policy, no update. */
+  readonly return: MeanReturn;
+}

@@ -1,0 +1,151 @@
+/** Training on random graphs: act in an episode, learn from it; evaluate on graphs that are not trained on. */
+import { z } from "zod";
+import {
+  actions,
+  fillUniform,
+  GraphEnvironment,
+  type GraphSplit,
+  type Graphs,
+  observationSize,
+  purpose,
+  sampleGraphSets,
+} from "../../environment/index.ts";
+import { DataError } from "../../errors.ts";
+import { buildAgent } from "../../model/agentRegistry.ts";
+import { nodeRuntime } from "../../runtime/node.ts";
+import { mean } from "../../statistics.ts";
+import type { LoadedModel } from "../../store/modelFolder.ts";
+import { A2cTrainer, type UpdateRates } from "../../train/a2cTrainer.ts";
+import type { StepReport, Values } from "../../train/loop.ts";
+import { baseRate, optimizersOf } from "../../train/optimizerSettings.ts";
+import type { Environment } from "../../train/rollout.ts";
+import { scheduleFactor } from "../../train/schedules.ts";
+import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
+import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { type MetarlSettings, rulesOf } from "./settings.ts";
+
+/** Sizes of what agents see and do. */
+export const agentSizes = { observation: observationSize, actions };
+
+/** Samples the graphs and builds the agent that settings describe. */
+export function openMetarl(settings: MetarlSettings, context: Omit<SessionContext, "env">): MetarlSession {
+  return new MetarlSession(settings, context);
+}
+
+/** An agent under training, with its graphs. */
+export class MetarlSession implements Session {
+  readonly data = { notes: [] };
+  readonly trainer: A2cTrainer;
+  readonly environments: Readonly<Record<"train" | "valid", AgentEnvironment>>;
+  /** Episodes on validation graphs so far: each has places and actions of its own. */
+  private evaluated = 0;
+
+  constructor(
+    private readonly settings: MetarlSettings,
+    { threads, device }: Omit<SessionContext, "env">,
+  ) {
+    const { task, system, training } = settings;
+    const graphs = sampleGraphSets(task.graphSeed, training.agents);
+    const environment = (split: "train" | "valid"): AgentEnvironment =>
+      makeEnvironment(task, graphs[split], training.seed, split);
+    this.environments = { train: environment("train"), valid: environment("valid") };
+    this.trainer = new A2cTrainer(
+      buildAgent(system, agentSizes),
+      {
+        ...training,
+        optimizer: optimizersOf(training.optimizer).first,
+        steps: task.length,
+        observation: observationSize,
+      },
+      { runtime: nodeRuntime, ...(threads ? { threads } : {}), ...(device ? { device } : {}) },
+    );
+  }
+
+  async step(episode: number): Promise<StepReport> {
+    const rates = this.ratesAt(episode);
+    const meanReturn = await this.trainer.rollout(this.environments.train, episode);
+    const { nonFinite, ...values } = await this.trainer.update(rates);
+    return {
+      means: { return: meanReturn, ...values },
+      latest: { learningRate: rates.learningRate },
+      work: 1,
+      ...(nonFinite === undefined ? {} : { nonFinite }),
+    };
+  }
+
+  private ratesAt(step: number): UpdateRates {
+    const { optimizer, schedule, entropyCoef, finalEntropyRatio, episodes: steps } = this.settings.training;
+    return {
+      learningRate: baseRate(optimizer, false) * scheduleFactor(schedule, { step, steps }),
+      entropyCoef: entropyCoef * (1 - (1 - finalEntropyRatio) * (step / steps)),
+    };
+  }
+
+  async evaluate(signal: AbortSignal, onProgress?: () => Promise<void>): Promise<Values | undefined> {
+    const { evalEpisodes } = this.settings.training;
+    const returns: number[] = [];
+    for (let i = 0; i < evalEpisodes; i++) {
+      if (signal.aborted) return undefined;
+      returns.push(await this.trainer.evaluate(this.environments.valid, this.evaluated + i));
+      await onProgress?.();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    this.evaluated += evalEpisodes;
+    return { return: mean(returns) };
+  }
+
+  init(folder: LoadedModel): void {
+    this.trainer.init(fittingWeights(folder, this.trainer.agent.parameters), folder.path);
+  }
+
+  async restore({ path, model, optimizer, state }: Parameters<Session["restore"]>[0]): Promise<void> {
+    this.evaluated = evaluatedIn(state, path);
+    await this.trainer.restore(new Map([...toHost(model), ...toHost(optimizer)]), path);
+  }
+
+  snapshot(): SessionSnapshot {
+    const { model, optimizer } = this.trainer.snapshot();
+    return { model: toTensors(model), optimizer: toTensors(optimizer), state: { evaluated: this.evaluated } };
+  }
+
+  release(): Promise<void> {
+    return this.trainer.release();
+  }
+}
+
+const stateSchema = z.strictObject({ evaluated: z.int().min(0) });
+
+function evaluatedIn(state: unknown, path: string): number {
+  const parsed = stateSchema.safeParse(state);
+  if (parsed.success) return parsed.data.evaluated;
+  throw new DataError(`${path}/trainer_state.json: not the state of a meta-RL run`, {
+    reason: z.prettifyError(parsed.error),
+    hint: "resume from another checkpoint with --from",
+  });
+}
+
+/** Graphs as agents act on them. */
+export interface AgentEnvironment extends Environment {
+  readonly graphs: GraphEnvironment;
+}
+
+/** An environment over some graphs; places and actions depend on `seed` and `split`. */
+export function makeEnvironment(
+  task: MetarlSettings["task"],
+  graphs: Graphs,
+  seed: number,
+  split: GraphSplit,
+): AgentEnvironment {
+  const { rules, length: steps } = task;
+  const environment = new GraphEnvironment({ ...rulesOf(task), graphs, seed, split, rules, steps });
+  return {
+    graphs: environment,
+    agents: environment.agents,
+    steps,
+    reset: (episode) => environment.reset(episode),
+    observe: (into, offset) => environment.observe(into, offset),
+    step: (chosen) => environment.step(chosen),
+    meanReturn: () => environment.meanReturn(),
+    noise: (into, episode, step) => fillUniform(into, seed, purpose[`${split}Action`], episode, step),
+  };
+}

@@ -1,0 +1,275 @@
+/** Trains an experiment of any kind in a run folder: new or resumed, ended well or badly, everything is closed. */
+import { basename, dirname, resolve } from "node:path";
+import { z } from "zod";
+import { DataError, UsageError } from "../errors.ts";
+import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
+import type { LoadedCheckpoint } from "../store/checkpoint.ts";
+import { type LoadedModel, loadModelFolder } from "../store/modelFolder.ts";
+import { createRun, type Run, resumeRun } from "../store/run.ts";
+import {
+  describeEnvironment,
+  gitCommit,
+  type RunRecord,
+  type RunState,
+  readRun,
+} from "../store/runRecord.ts";
+import {
+  freshProgress,
+  type LoopCallbacks,
+  type LoopEnd,
+  type LoopProgress,
+  progressSchema,
+  train,
+} from "../train/loop.ts";
+import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
+import { kindNamed, kindOf } from "./registry.ts";
+import { modelConfig } from "./savedModel.ts";
+import { checkSettings, withSetting } from "./settings.ts";
+
+/** A run to start, or one to resume. */
+export type RunPlan =
+  | {
+      readonly action: "start";
+      readonly experiment: string;
+      readonly settings: BaseSettings;
+      readonly folder: string;
+      /** A run, checkpoint or model folder whose weights to start with. */
+      readonly init?: string;
+    }
+  | { readonly action: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
+
+/** How a command trains. */
+export interface RunContext extends SessionContext {
+  readonly command: readonly string[];
+  readonly packageVersion: string;
+  readonly signal: AbortSignal;
+  readonly callbacks?: LoopCallbacks;
+  readonly onNote?: (text: string) => void;
+  readonly onWarning?: (text: string) => void;
+}
+
+/** How a run ended. */
+export interface RunEnd extends LoopEnd {
+  /** Absolute path of the run folder. */
+  readonly folder: string;
+}
+
+/** The settings of a plan: its own, or those of the run that it resumes. */
+export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
+  if (plan.action === "start") return plan.settings;
+  const { settings } = await readRun(plan.folder);
+  const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
+  const known = checkSettings(kind, settings, plan.folder);
+  return plan.steps === undefined ? known : withSetting(known, kind.flags.steps, plan.steps);
+}
+
+/** Trains, from the start or from a checkpoint; the run folder holds everything. */
+export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunEnd> {
+  // Everything the user may have got wrong is found before a run folder is made or touched.
+  const settings = await plannedSettings(plan);
+  const kind = kindOf(settings);
+  const init = plan.action === "start" && plan.init ? await loadModelFolder(plan.init) : undefined;
+  checkDevice(context.device ?? "cpu");
+  const session = await kind.open(settings, context);
+  try {
+    for (const note of session.data.notes) context.onNote?.(note);
+    if (init) session.init(init);
+    const origin = { ...session.data, ...(init ? { initFrom: originOf(init) } : {}) };
+    const { run, checkpoint } = await openRun(plan, kind.steps(settings), settings, context, origin);
+    return await closing(run, async () => {
+      const loop = await loopIn(run, session, kind, settings, checkpoint);
+      // A run that is killed early must not resume from other weights.
+      if (init) await loop.run.save(0, { best: false, progress: freshProgress });
+      const { firstStep } = loop;
+      const progress = loop.progress ?? freshProgress;
+      const end = await train(
+        { step: (step) => session.step(step), evaluate: (signal) => session.evaluate(signal, loop.beat) },
+        loop.run,
+        loop.settings,
+        { firstStep, progress },
+        context.signal,
+        context.callbacks,
+      );
+      return { ...end, folder: run.folder };
+    });
+  } finally {
+    await session.release();
+  }
+}
+
+/** Does the work of a run and closes it with how that ended, whatever happens. */
+async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
+  let state: Exclude<RunState, "running"> = "failed";
+  let note: string | undefined;
+  try {
+    const end = await work();
+    state = end.reason === "interrupted" ? "interrupted" : "finished";
+    return end;
+  } catch (error) {
+    if (error instanceof Error) {
+      if (error.name === "DivergedError") state = "diverged";
+      note = error.message.split("\n")[0]!;
+    }
+    throw error;
+  } finally {
+    await run.close(state, note);
+  }
+}
+
+/** A run folder and a session as the training loop sees them, restored if there is a checkpoint. */
+async function loopIn(
+  run: Run,
+  session: Session,
+  kind: Kind,
+  settings: BaseSettings,
+  checkpoint: LoadedCheckpoint | undefined,
+) {
+  const { logEvery, evalEvery, saveEvery, patience } = settings.training;
+  const summarise = (progress: LoopProgress): Promise<void> =>
+    run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress) } });
+  let progress: LoopProgress | undefined;
+  if (checkpoint) {
+    const saved = stateOf(checkpoint);
+    await session.restore({ ...checkpoint, state: saved.session });
+    progress = saved.progress;
+    // A run that was killed between its checkpoint and its record has the older summary.
+    await summarise(progress);
+  }
+  return {
+    firstStep: checkpoint?.step ?? 0,
+    progress,
+    beat: () => run.heartbeat(run.record.step),
+    settings: {
+      steps: kind.steps(settings),
+      ...{ logEvery, evalEvery, saveEvery, patience },
+      best: { measure: kind.best, better: kind.measures[kind.best]!.better },
+      speed: kind.speed.name,
+      unit: kind.unit,
+    },
+    run: {
+      log: (record: Parameters<Run["log"]>[0]) => run.log(record),
+      heartbeat: (step: number) => run.heartbeat(step),
+      async save(step: number, about: { readonly best: boolean; readonly progress: LoopProgress }) {
+        const { state, ...content } = session.snapshot();
+        await run.save({
+          step,
+          best: about.best,
+          config: modelConfig(kind, run.record.experiment, settings),
+          ...content,
+          state: { session: state, progress: about.progress },
+        });
+        await summarise(about.progress);
+      },
+    },
+  };
+}
+
+const stateSchema = z.strictObject({ session: z.unknown(), progress: progressSchema });
+
+/** What `trainer_state.json` holds. */
+function stateOf({ path, state }: LoadedCheckpoint): z.infer<typeof stateSchema> {
+  const parsed = stateSchema.safeParse(state);
+  if (parsed.success) return parsed.data;
+  throw new DataError(`${path}/trainer_state.json: not a training state this version understands`, {
+    reason: z.prettifyError(parsed.error),
+    hint: "resume with the version of fwm that saved it, or start a new run with --init",
+  });
+}
+
+/** What lists show of a run: its measures at the best and at the last evaluation. */
+function summaryOf(
+  kind: Kind,
+  { bestStep, bestValues, lastValues }: LoopProgress,
+): Record<string, number | null> {
+  const summary: Record<string, number | null> = { bestStep };
+  for (const name of Object.keys(kind.measures)) {
+    summary[`best.${name}`] = bestValues[name] ?? null;
+    summary[`last.${name}`] = lastValues[name] ?? null;
+  }
+  return summary;
+}
+
+/** The run or model whose weights a run starts with: its name, and the steps it had made. */
+function originOf({ path, kind, step }: LoadedModel): string {
+  // The name of a checkpoint's folder says no more than its step does.
+  const name = basename(kind === "model" ? resolve(path) : dirname(path));
+  return `${name}${step === undefined ? "" : ` after ${step} steps`}`;
+}
+
+/** What a run's record says from its start, besides its settings. */
+interface RunOrigin {
+  readonly identity?: string;
+  readonly notes: readonly string[];
+  readonly initFrom?: string;
+}
+
+/** Makes a run folder, or opens one to resume; `checkpoint` is what to resume from, undefined at the start. */
+async function openRun(
+  plan: RunPlan,
+  steps: number,
+  settings: BaseSettings,
+  context: RunContext,
+  { identity, notes, initFrom }: RunOrigin,
+): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
+  const about = {
+    command: [...context.command],
+    packageVersion: context.packageVersion,
+    gitCommit: gitCommit(),
+    environment: describeEnvironment({
+      threads: context.threads ?? defaultThreads,
+      ort: ortVersion,
+      device: context.device ?? "cpu",
+    }),
+  };
+  const data = notes.length > 0 ? { data: notes.join("; ") } : {};
+  if (plan.action === "start") {
+    const { experiment, folder } = plan;
+    const summary = { ...(identity ? { identity } : {}), ...data, ...(initFrom ? { initFrom } : {}) };
+    const described = { experiment, settings: { ...settings }, seed: settings.training.seed, summary };
+    return { run: await createRun(folder, { ...described, ...about }), checkpoint: undefined };
+  }
+  const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
+    ...(plan.from ? { from: plan.from } : {}),
+    firstStep: (saved, split) => saved.step + (split === "valid" && isEvalPending(saved) ? 0 : 1),
+    check: (saved, record) => checkResumable(plan.folder, steps, identity, saved, record),
+  });
+  for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
+  for (const difference of differences) {
+    context.onWarning?.(`not as when the run started, so it may not continue bit for bit: ${difference}`);
+  }
+  if (plan.steps !== undefined) await run.update({ settings: { ...settings } });
+  return { run, checkpoint };
+}
+
+/** Refuses to resume where that would make something else of the run. */
+function checkResumable(
+  folder: string,
+  steps: number,
+  identity: string | undefined,
+  checkpoint: LoadedCheckpoint | undefined,
+  { state, summary }: RunRecord,
+): void {
+  if (!checkpoint && summary.initFrom !== undefined) {
+    throw new DataError(`${folder}: the run was stopped before the weights it starts with were saved`, {
+      weights: String(summary.initFrom),
+      hint: "start again, with --init and in another folder",
+    });
+  }
+  if (summary.identity !== undefined && identity !== summary.identity) {
+    throw new DataError(`${folder}: the data is not what the run started with`, {
+      before: String(summary.identity),
+      now: identity,
+      hint: "let FWM_DATA name the data it was started with, or start a new run with --init",
+    });
+  }
+  const made = checkpoint?.step ?? 0;
+  // One that was killed after its last step is not finished yet: there may be an evaluation to make up for.
+  if (made > steps || (made === steps && state === "finished")) {
+    throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
+  }
+}
+
+/** Whether the run was stopped between a step and the evaluation after it. */
+function isEvalPending({ state }: LoadedCheckpoint): boolean {
+  return (state as { progress?: { evalPending?: boolean } }).progress?.evalPending === true;
+}

@@ -1,0 +1,98 @@
+/** Optimizers and learning-rate schedules as settings: what an experiment or `--set` may say, and what becomes of it. */
+import { z } from "zod";
+import { adam, asgd, type Optimizer, sgd } from "./optimizers.ts";
+
+const learningRate = z.number().positive();
+const momentum = z.number().min(0).lt(1);
+/** Coupled L2 decay: added to the gradient. */
+const weightDecay = z.number().min(0).default(0);
+
+const adamSchema = z.strictObject({
+  name: z.literal("adam"),
+  learningRate,
+  beta1: momentum.default(0.9),
+  beta2: momentum.default(0.999),
+  eps: z.number().positive().default(1e-8),
+  weightDecay,
+});
+
+const sgdSchema = z.strictObject({ name: z.literal("sgd"), learningRate, weightDecay });
+
+/** When averaging begins: at the start of an epoch (the first is 0), or when validation stops to improve. */
+const switchSchema = z.discriminatedUnion("when", [
+  z.strictObject({ when: z.literal("epoch"), epoch: z.int().min(0) }),
+  /** The loss is above the best of all validations but the last `window`: AWD-LSTM's rule. */
+  z.strictObject({ when: z.literal("nonMonotone"), window: z.int().min(1).default(5) }),
+]);
+
+const asgdSchema = z.strictObject({
+  name: z.literal("asgd"),
+  learningRate,
+  weightDecay,
+  /** What trains until then. */
+  before: z.discriminatedUnion("name", [adamSchema, sgdSchema]),
+  switch: switchSchema,
+});
+
+/** The schema of an optimizer. */
+export const optimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema, asgdSchema]);
+
+/** Settings of an optimizer. */
+export type OptimizerSettings = z.infer<typeof optimizerSchema>;
+
+/** Steps over which the rate rises from 0. */
+const warmup = z.int().min(0).default(0);
+/** Step at which the decay begins, and what is left of the rate at the last step. */
+const decay = {
+  warmup,
+  decayStart: z.int().min(0).default(0),
+  finalLrRatio: z.number().min(0).max(1).default(0),
+};
+
+/** The schema of a schedule. */
+export const scheduleSchema = z.discriminatedUnion("name", [
+  z.strictObject({ name: z.literal("constant"), warmup }),
+  z.strictObject({ name: z.literal("cosine"), ...decay }),
+  z.strictObject({ name: z.literal("linear"), ...decay }),
+  /** The rate is multiplied by `factor` at the start of each of these epochs (the first is 0). */
+  z.strictObject({
+    name: z.literal("epochs"),
+    warmup,
+    epochs: z.array(z.int().min(1)),
+    factor: z.number().positive(),
+  }),
+]);
+
+/** Settings of a schedule. */
+export type ScheduleSettings = z.infer<typeof scheduleSchema>;
+
+/** The optimizer before averaging begins, and the averaging one where there is one. */
+export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; averaging?: Optimizer } {
+  switch (settings.name) {
+    case "adam":
+      return { first: adam(settings) };
+    case "sgd":
+      return { first: sgd(settings) };
+    case "asgd":
+      return { first: optimizersOf(settings.before).first, averaging: asgd(settings) };
+  }
+}
+
+/** The rate before the schedule: of the optimizer that is at work. */
+export function baseRate(settings: OptimizerSettings, averaging: boolean): number {
+  return settings.name === "asgd" && !averaging ? settings.before.learningRate : settings.learningRate;
+}
+
+/** Whether averaging begins now: before a step of `epoch`, after validations with these losses. */
+export function startsAveraging(
+  settings: OptimizerSettings,
+  { epoch, losses }: { readonly epoch: number; readonly losses: readonly number[] },
+): boolean {
+  if (settings.name !== "asgd") return false;
+  if (settings.switch.when === "epoch") return epoch >= settings.switch.epoch;
+  const { window } = settings.switch;
+  const last = losses.at(-1);
+  const earlier = losses.slice(0, -1);
+  // The list is appended after the test in the original, so it needs more than `window` earlier epochs.
+  return last !== undefined && earlier.length > window && last > Math.min(...earlier.slice(0, -window));
+}
