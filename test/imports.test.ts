@@ -37,43 +37,23 @@ function importsOf(text: string): Import[] {
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   "errors.ts": [],
   "random.ts": [],
+  "statistics.ts": [],
   graph: ["errors.ts"],
   model: ["errors.ts", "graph"],
   compile: ["errors.ts", "graph"],
   runtime: ["errors.ts", "random.ts", "graph", "compile"],
   train: ["errors.ts", "graph", "compile", "runtime", "model as types"],
-  babi: ["errors.ts", "random.ts"],
-  environment: ["errors.ts", "random.ts"],
-  data: ["errors.ts", "random.ts", "babi", "store/atomic.ts"],
+  babi: ["errors.ts", "random.ts", "statistics.ts"],
+  environment: ["errors.ts", "random.ts", "statistics.ts"],
+  data: ["errors.ts", "random.ts", "babi", "store"],
   store: ["errors.ts"],
-  report: ["errors.ts", "store"],
-  // From here on parts are put together. Experiments train systems, inference asks them; a quick start does both, and
-  // an evaluation builds the system a run's settings name, so these two know each other.
+  report: ["errors.ts", "statistics.ts", "store"],
+  bench: ["statistics.ts", "graph", "runtime", "model"],
+  inference: ["errors.ts", "graph", "compile", "runtime", "model", "data", "store"],
+  // Here the parts are put together; nothing below knows an experiment.
   experiment: [
-    "errors.ts",
-    "graph",
-    "compile",
-    "runtime",
-    "model",
-    "train",
-    "babi",
-    "data",
-    "environment",
-    "store",
-    "inference",
-  ],
-  inference: [
-    "errors.ts",
-    "graph",
-    "compile",
-    "runtime",
-    "model",
-    "train",
-    "babi",
-    "data",
-    "store",
-    "experiment",
-    "../experiments",
+    ...["errors.ts", "random.ts", "statistics.ts", "graph", "compile", "runtime", "model", "train"],
+    ...["babi", "environment", "data", "store", "report", "bench", "inference"],
   ],
   "engine.ts": ["errors.ts", "graph", "compile", "runtime", "train"],
 };
@@ -91,8 +71,7 @@ const nodeOnly = [
   /^data\/prefetch/,
   // Reads run records.
   /^report\//,
-  // Reads run folders; the rest of inference runs in a browser too.
-  /^inference\/evaluate\.ts$/,
+  /^bench\//,
   /^studio\/server\//,
 ];
 

@@ -43,14 +43,19 @@ export type GraphSets = Readonly<Record<GraphSplit, Graphs>>;
 const tableSize = states * actions;
 
 /**
- * Draws the test graphs, then the training graphs, then the validation graphs, `count` of each, from one seed; a graph
- * of an earlier set is drawn again. The paper has 600 for training and testing, one per agent, and none for validation;
- * the released code's seed is 666.
+ * Draws the test graphs, then the training graphs, then the validation graphs from one seed; a graph of an earlier set
+ * is drawn again. The paper has 600 for training and for testing, one per agent, and none for validation; the released
+ * code's seed is 666.
  */
-export function sampleGraphSets(seed: number, count = 600): GraphSets {
-  const { graphs: test, candidate } = sampleGraphs(seed, count);
-  const { graphs: train, candidate: next } = sampleGraphs(seed, count, candidate, [test]);
-  const { graphs: valid } = sampleGraphs(seed, count, next, [test, train]);
+export function sampleGraphSets(
+  seed: number,
+  trainCount = 600,
+  testCount = trainCount,
+  validCount = testCount,
+): GraphSets {
+  const { graphs: test, candidate } = sampleGraphs(seed, testCount);
+  const { graphs: train, candidate: next } = sampleGraphs(seed, trainCount, candidate, [test]);
+  const { graphs: valid } = sampleGraphs(seed, validCount, next, [test, train]);
   return { train, valid, test };
 }
 

@@ -4,7 +4,7 @@
  *
  * A new kind is a folder with `settings`, `session` and `evaluate`, and a line in `registry.ts`.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import type { CardAbout } from "../report/card.ts";
 import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
@@ -14,19 +14,25 @@ import type { LoadedModel } from "../store/modelFolder.ts";
 import type { Tensors } from "../store/safetensors.ts";
 import type { LoopTask, StepReport } from "../train/loop.ts";
 
+const interval = z.int().min(1);
+
+/** The part of `training` that every kind has. */
+export const loopFields = {
+  /** Seed of the weights and of everything else that is drawn. */
+  seed: z.int().min(0).max(0xffffffff),
+  /** Steps between lines of the log, evaluations, and checkpoints besides those at evaluations. */
+  logEvery: interval,
+  evalEvery: interval,
+  saveEvery: interval,
+  /** Evaluations without a better one after which training stops; 0: never. */
+  patience: z.int().min(0),
+};
+
 /** What the settings of every kind have. */
 export interface BaseSettings {
   readonly task: { readonly name: string };
   readonly system: { readonly name: string };
-  readonly training: {
-    readonly seed: number;
-    /** Steps between lines of the log, evaluations, and checkpoints besides those at evaluations. */
-    readonly logEvery: number;
-    readonly evalEvery: number;
-    readonly saveEvery: number;
-    /** Evaluations without a better one after which training stops; 0: never. */
-    readonly patience: number;
-  };
+  readonly training: { readonly [Field in keyof typeof loopFields]: number };
 }
 
 /** A number that training reports. */

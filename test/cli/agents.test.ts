@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { AgentEvaluation } from "../../src/experiment/metarlEvaluate.ts";
+import type { MetarlEvaluation } from "../../src/experiment/metarl/options.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
 import { trainSmall } from "../inference/trained.ts";
 import { run } from "./support.ts";
@@ -36,28 +36,28 @@ async function json<T>(...words: string[]): Promise<T> {
 
 describe("fwm eval", () => {
   test("gives the reward of an agent between random play and the graph known, and the authors'", async () => {
-    const evaluation = await json<AgentEvaluation & { paper: unknown }>("eval", agent, "--threads", "1");
+    const evaluation = await json<MetarlEvaluation & { paper: unknown }>("eval", agent, "--threads", "1");
     expect(evaluation).toMatchObject({
       experiment: "metarl-fwm",
       split: "test",
       graphs: 40,
       episodes: 10,
       length: 30,
-      paper: { episodes: 51_000, reward: 107.1 },
+      paper: { episodes: 51_000, return: 107.1 },
     });
-    const { reward, random, explorer, shortestPath } = evaluation;
-    for (const { mean, standardError, graphError } of [reward, random, explorer, shortestPath]) {
+    const { return: reached, random, explorer, shortestPath } = evaluation;
+    for (const { mean, standardError, graphError } of [reached, random, explorer, shortestPath]) {
       expect(mean).toBeGreaterThan(30);
       expect(standardError).toBeGreaterThan(0);
       expect(graphError).toBeGreaterThan(standardError!);
     }
-    expect(shortestPath.mean).toBeGreaterThan(reward.mean + 50);
+    expect(shortestPath.mean).toBeGreaterThan(reached.mean + 50);
   });
 
   test("plays by the other timer, where the graph known pays more and the authors have no number", async () => {
     const words = ["eval", agent, "--episodes", "20", "--threads", "1"];
-    const kept = await json<AgentEvaluation>(...words);
-    const reset = await json<AgentEvaluation & { paper: unknown }>(...words, "--timer", "reset");
+    const kept = await json<MetarlEvaluation>(...words);
+    const reset = await json<MetarlEvaluation & { paper: unknown }>(...words, "--timer", "reset");
     expect([kept.rules.timerOnSuccess, reset.rules.timerOnSuccess]).toEqual(["kept", "reset"]);
     expect(reset.shortestPath.mean).toBeGreaterThan(kept.shortestPath.mean + 1);
     expect(reset.paper).toBeNull();
@@ -72,17 +72,22 @@ describe("fwm eval", () => {
     expect(stdout).toMatch(/checkpoint-30, after 30 episodes\n40 train graphs, 2 episodes of 30 steps/);
     expect(stdout).toContain("released rules");
     const number = "\\d+\\.\\d\\d";
-    for (const name of ["agent", "random play", "explorer, forgets nothing", "shortest path, graph known"]) {
+    for (const name of [
+      "agent",
+      "random actions",
+      "explorer, forgets nothing",
+      "shortest path, graph known",
+    ]) {
       expect(stdout).toMatch(new RegExp(`^${name} +${number} +${number} +${number}$`, "m"));
     }
     expect(stdout).toMatch(/^paper, train, after 51,000 episodes +109\.98$/m);
   });
 
-  test("stands beside no number of other rules", async () => {
+  test("stands beside no number of another timer", async () => {
     const { paper } = await json<{ paper: unknown }>("eval", other, "--episodes", "1", "--threads", "1");
     expect(paper).toBeNull();
     const changed = join(scratch, "changed");
-    const words = ["--smoke", "--steps", "1", "--set", "task.rewardInput=last", "--out", changed];
+    const words = ["--smoke", "--steps", "1", "--set", "task.timerOnSuccess=reset", "--out", changed];
     expect((await run(["train", "metarl-fwm", ...words])).code).toBe(0);
     const { code, stdout } = await run(["eval", changed, "--episodes", "1"]);
     expect(code).toBe(0);
@@ -92,11 +97,10 @@ describe("fwm eval", () => {
   });
 
   test.each([
-    ["agents have no validation", () => ["eval", agent, "--split", "valid"]],
-    ["--state: not for agents", () => ["eval", agent, "--state", "zero"]],
-    ["--batch: not for agents", () => ["report", agent, "--batch", "4", "--out", scratch]],
-    ["stories that were not trained on", () => ["eval", story, "--split", "train"]],
-    ["--episodes: not for models that answer", () => ["eval", story, "--episodes", "3"]],
+    ["--state: not for models of the kind metarl", () => ["eval", agent, "--state", "zero"]],
+    ["--batch: not for models of the kind metarl", () => ["report", agent, "--batch", "4", "--out", scratch]],
+    ["--split train: not for models of the kind catbabi", () => ["eval", story, "--split", "train"]],
+    ["--episodes: not for models of the kind catbabi", () => ["eval", story, "--episodes", "3"]],
     [
       "no curve in common",
       () => ["report", agent, "--also", story, "--out", scratch, "--figure", join(scratch, "both.svg")],
@@ -116,7 +120,7 @@ test.each([
   const { code, stderr } = await run(words());
   expect(code).toBe(3);
   expect(stderr).toMatch(
-    /config\.json: an agent; it plays on graphs and does not answer\n +hint +watch it with fwm rollout/,
+    /config\.json: a model of the kind metarl; it reads no words and does not answer\n +hint +evaluate it with fwm eval/,
   );
   expect(stderr.trim().split("\n")).toHaveLength(2);
 });
@@ -124,16 +128,16 @@ test.each([
 test("fwm package makes a folder of an agent that is watched and scored like the run, with a card", async () => {
   const packaged = join(scratch, "packaged");
   const words = ["package", agent, "--out", packaged, "--episodes", "3", "--threads", "1"];
-  const { score } = await json<{ score: AgentEvaluation }>(...words);
-  const again = await json<AgentEvaluation>("eval", packaged, "--episodes", "3", "--threads", "1");
-  expect(again.reward).toEqual(score.reward);
+  const { score } = await json<{ score: MetarlEvaluation }>(...words);
+  const again = await json<MetarlEvaluation>("eval", packaged, "--episodes", "3", "--threads", "1");
+  expect(again.return).toEqual(score.return);
   const card = readFileSync(join(packaged, "README.md"), "utf8");
-  expect(card).toContain(`**${score.reward.mean.toFixed(2)} ± ${score.reward.standardError!.toFixed(2)}**`);
+  expect(card).toContain(`**${score.return.mean.toFixed(2)} ± ${score.return.standardError!.toFixed(2)}**`);
   expect(card).toContain("(paper: 107.10 after 51,000 episodes)");
   expect(card).toMatch(/\| from episode 20 \| `fwm/);
   expect((await run(["rollout", packaged])).code).toBe(0);
   const refused = await run(["package", agent, "--out", join(scratch, "no"), "--batch", "4"]);
-  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--batch: not for agents")]);
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining("--batch: not for models")]);
 });
 
 test("fwm package looks where it is to write before it scores", async () => {
@@ -144,7 +148,7 @@ test("fwm package looks where it is to write before it scores", async () => {
 
 describe("fwm report", () => {
   test("files conditions, resumptions, curves and score, and draws the runs beside the authors'", async () => {
-    const [out, figure] = [join(scratch, "results"), join(scratch, "figures", "rewards.svg")];
+    const [out, figure] = [join(scratch, "results"), join(scratch, "figures", "returns.svg")];
     const { path } = await json<{ path: string }>(
       ...["report", agent, "--also", other, "--figure", figure, "--out", out],
       ...["--episodes", "2", "--threads", "1", "--checkpoint", "last"],
@@ -153,7 +157,7 @@ describe("fwm report", () => {
     const text = readFileSync(path, "utf8");
     expect(text).not.toContain(scratch);
     const result = JSON.parse(text) as {
-      curves: Record<string, { step: number; values: { reward: number } }[]>;
+      curves: Record<string, { step: number; values: { return: number } }[]>;
       [key: string]: unknown;
     };
     expect(result).toMatchObject({
@@ -163,17 +167,17 @@ describe("fwm report", () => {
       state: "finished",
       resumed: [{ step: 20 }],
       score: { model: "checkpoint-30", step: 30, split: "test", episodes: 2, graphs: 40 },
-      paper: { testReward: 107.1, trainReward: 109.98 },
+      paper: { testReturn: 107.1, trainReturn: 109.98 },
     });
-    const logged = (await readMetrics(agent)).filter(({ split }) => split === "test");
-    expect(result.curves.test!.map(({ step }) => step)).toEqual(logged.map(({ step }) => step));
-    expect(result.curves.test!.at(-1)!.values.reward).toBeCloseTo(logged.at(-1)!.values.reward!, 3);
+    const logged = (await readMetrics(agent)).filter(({ split }) => split === "valid");
+    expect(result.curves.valid!.map(({ step }) => step)).toEqual(logged.map(({ step }) => step));
+    expect(result.curves.valid!.at(-1)!.values.return).toBeCloseTo(logged.at(-1)!.values.return!, 3);
     const svg = readFileSync(figure, "utf8");
     for (const part of [
-      "metarl-fwm, seed 1, test graphs",
+      "metarl-fwm, seed 1, validation graphs",
       "metarl-fwm-corrected, seed 1, training graphs",
       "authors, metarl-fwm, test graphs",
-      "means of 11 neighbouring lines",
+      "means over 550 episodes",
       "(released rules)",
       "(paper rules)",
     ]) {
@@ -199,48 +203,49 @@ describe("fwm report", () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/metarl-fwm, 30 episodes, \d/);
     expect(stdout).toMatch(
-      /test: mean total reward [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10 after 51,000 episodes\)/,
+      /test: mean return [\d.]+ ± [\d.]+ in 2 episodes.*\(paper: 107\.10 after 51,000 episodes\)/,
     );
-    const logged = (await readMetrics(agent)).filter(({ split }) => split === "test").slice(-6);
-    const mean = logged.reduce((sum, { values }) => sum + values.reward!, 0) / logged.length;
-    const rows = stdout.slice(stdout.indexOf("test reward after episodes")).trimEnd().split("\n");
+    const logged = (await readMetrics(agent)).filter(({ split }) => split === "valid");
+    const mean = logged.reduce((sum, { values }) => sum + values.return!, 0) / logged.length;
+    const rows = stdout
+      .slice(stdout.indexOf("return on held-out graphs after episodes"))
+      .trimEnd()
+      .split("\n");
     expect(rows.map((row) => row.split(/ {2,}/)[0])).toEqual([
-      "test reward after episodes",
+      "return on held-out graphs after episodes",
       "metarl-fwm, seed 1",
       "metarl-fwm-corrected, seed 1",
     ]);
     expect(rows[0]).toMatch(/ 30$/);
     expect(rows[1]).toContain(mean.toFixed(1));
     const file = JSON.parse(readFileSync(join(scratch, "results", "agent.json"), "utf8")) as {
-      rewards: object[];
+      returns: object[];
     };
-    expect(file.rewards).toEqual([
-      { episode: 30, train: expect.any(Number) as number, test: Number(mean.toPrecision(6)) },
+    expect(file.returns).toEqual([
+      { episode: 30, train: expect.any(Number) as number, heldOut: Number(mean.toPrecision(6)) },
     ]);
   });
 });
 
 describe("fwm runs", () => {
-  test("shows the test reward of agents, at the best checkpoint and last", async () => {
+  test("shows the validation return of agents at the best checkpoint", async () => {
     const list = await json<{ runs: Record<string, unknown>[] }>("runs", runs, "--sort", "name");
-    const [line] = list.runs as [{ bestStep: number; testReward: number; lastReward: number }];
-    const held = (await readMetrics(agent)).filter(({ split }) => split === "test");
-    expect(line.testReward).toBe(held.find(({ step }) => step === line.bestStep)!.values.reward);
-    expect(line.lastReward).toBe(held.at(-1)!.values.reward);
-    const { stdout } = await run(["runs", runs, "--sort", "reward"]);
-    expect(stdout).toMatch(/^run +experiment +state +step +test reward +at step +last reward +last change$/m);
-    const shown = (value: number) => value.toFixed(2).replace(".", "\\.");
-    expect(stdout).toMatch(
-      new RegExp(`^agent .* ${shown(line.testReward)} +${line.bestStep} +${shown(line.lastReward)} `, "m"),
-    );
+    const [line] = list.runs as [{ bestStep: number; best: { return: number }; last: { return: number } }];
+    const valid = (await readMetrics(agent)).filter(({ split }) => split === "valid");
+    expect(line.best.return).toBe(valid.find(({ step }) => step === line.bestStep)!.values.return);
+    expect(line.last.return).toBe(valid.at(-1)!.values.return);
+    const { stdout } = await run(["runs", runs, "--sort", "return"]);
+    expect(stdout).toMatch(/^run +experiment +state +step +best return +at step +last change$/m);
+    const shown = line.best.return.toFixed(2).replace(".", "\\.");
+    expect(stdout).toMatch(new RegExp(`^agent .* ${shown} +${line.bestStep} `, "m"));
   });
 
-  test("sorts by reward, and keeps both kinds apart in their columns", async () => {
-    const list = await json<{ runs: { testReward: number | null }[] }>("runs", scratch, "--sort", "reward");
-    const rewards = list.runs.map(({ testReward }) => testReward ?? -1);
-    expect(rewards).toEqual([...rewards].sort((a, b) => b - a));
+  test("sorts by return, and keeps both kinds apart in their columns", async () => {
+    const list = await json<{ runs: { best: { return?: number } }[] }>("runs", scratch, "--sort", "return");
+    const returns = list.runs.map(({ best }) => best.return ?? -1);
+    expect(returns).toEqual([...returns].sort((a, b) => b - a));
     const { stdout } = await run(["runs", scratch]);
-    expect(stdout).toMatch(/best loss +accuracy +test reward +at step +last reward/);
-    expect(stdout).toMatch(/^story .* \d+\.\d{4} +\d+\.\d\d% +- +\d+ +- /m);
+    expect(stdout).toMatch(/best loss +best accuracy +best perplexity +best return +at step/);
+    expect(stdout).toMatch(/^story .* \d+\.\d{4} +\d+\.\d\d% +\d+\.\d{3} +- +\d+ /m);
   });
 });

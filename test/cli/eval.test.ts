@@ -57,7 +57,7 @@ describe("a run", () => {
       state: "train",
       generated: true,
     });
-    expect(String(scored.remarks)).toContain("stories are generated");
+    expect(String(scored.notes)).toContain("stories are generated");
   });
 
   test("counts every question once, however the split is dealt out", async () => {

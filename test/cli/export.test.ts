@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
-import type { SystemSettings } from "../../src/experiment/settings.ts";
+import type { SystemSettings } from "../../src/model/registry.ts";
 import { saveModelFolder } from "../../src/store/modelFolder.ts";
 import { decodeModel, type Fed, faults, runFile } from "../compile/onnxFile.ts";
 import { emptyFolder } from "../data/support/tiny.ts";

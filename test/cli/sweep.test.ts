@@ -16,9 +16,9 @@ const scratch = mkdtempSync(join(tmpdir(), "fwm-sweep-cli-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
 const results = join(scratch, "results");
-const small = ["--smoke", "--steps", "6", "--threads", "1", "--set", "training.validEvery=3", "--set"];
+const small = ["--smoke", "--steps", "6", "--threads", "1", "--set", "training.evalEvery=3", "--set"];
 const line = [
-  ...["sweep", "catbabi-qa-fwm", ...small, "training.validBatch=250", "--results", results],
+  ...["sweep", "catbabi-qa-fwm", ...small, "training.evalBatch=250", "--results", results],
   ...["--each", "system.reads=1", "--each", "system.keys=concat"],
 ];
 
@@ -79,7 +79,7 @@ describe("an ablation by one line", () => {
   });
 
   test("--plan shows how each member stands, and trains nothing", async () => {
-    const plan = await run([...whole, "--vary", "training.learningRate=1e-3,2e-3", "--plan"]);
+    const plan = await run([...whole, "--vary", "training.optimizer.learningRate=1e-3,2e-3", "--plan"]);
     expect(plan.stdout.split("\n")[1]).toMatch(/^learningRate=1e-3 +waiting +1 +6 +23,289$/);
     const { stdout } = await run([...whole, "--each", "system.memory=4", "--plan", "--json"]);
     const { members } = JSON.parse(stdout) as { members: { name: string; state: string }[] };
@@ -108,7 +108,7 @@ describe("an ablation by one line", () => {
     signals.emit("SIGINT");
     const { code, stdout } = await running;
     expect(code).toBe(130);
-    expect(stdout).toContain("stopped; go on with: fwm");
+    expect(stdout).toContain("stopped; resume with: fwm");
     expect(stdout).toMatch(/keys=concat +waiting +0 +-/);
     expect(existsSync(join(results, "stopped.json"))).toBe(false);
     expect((await run(stopped)).code).toBe(0);
@@ -134,7 +134,7 @@ describe("an ablation by one line", () => {
       child.kill(how);
       expect(await ended).toBe(how === "SIGINT" ? 130 : how);
     }
-    const said = /go on with: fwm (.*)/.exec(stdout)?.[1];
+    const said = /resume with: fwm (.*)/.exec(stdout)?.[1];
     expect(said).toBe(killed.join(" "));
     expect((await run(killed)).code).toBe(0);
     expect(filed("killed")).toEqual(filed("whole"));

@@ -200,7 +200,7 @@ describe("what a person may get wrong", () => {
       "--steps",
       "200",
       "--set",
-      "training.learningRate=1e37",
+      "training.optimizer.learningRate=1e37",
       "--set",
       "training.saveEvery=1",
       "--out",
@@ -271,7 +271,7 @@ describe("--init", () => {
     ]);
     expect(begun.model).toEqual(from.model);
     expect(Object.keys(begun.optimizer).filter((name) => !name.startsWith("raw."))).toEqual([]);
-    expect((await readRun(second)).summary.begun).toBe("first after 6 steps");
+    expect((await readRun(second)).summary.initFrom).toBe("first after 6 steps");
   });
 
   test("of a checkpoint the run is named, and an agent is told to be one", async () => {
@@ -280,7 +280,7 @@ describe("--init", () => {
       ...[...base, "--init", join(first, "checkpoint-6"), "--steps", "1", "--out", third],
     ]);
     expect(code).toBe(0);
-    expect((await readRun(third)).summary.begun).toBe("first after 6 steps");
+    expect((await readRun(third)).summary.initFrom).toBe("first after 6 steps");
     expect((await run(["train", "metarl-fwm", "--smoke", "--steps", "1", "--out", agent])).code).toBe(0);
     const refused = await run([...base, "--init", agent, "--out", join(scratch, "none")]);
     expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("an agent; it plays")]);
@@ -343,8 +343,8 @@ test("resuming refuses what would make another run of it, and leaves the folder 
   for (const [words, message] of [
     [[], "has made its 3 steps"],
     [["--steps", "2"], "has made its 3 steps"],
-    [["--steps", "5", "--set", "training.clip=1"], "--set: a run goes on with its own settings"],
-    [["--steps", "5", "--batch", "3"], "--batch: a run goes on with its own settings"],
+    [["--steps", "5", "--set", "training.clip=1"], "--set: a run is resumed with its own settings"],
+    [["--steps", "5", "--batch", "3"], "--batch: a run is resumed with its own settings"],
     [["--steps", "5", "catbabi-lm-fwm"], "the run is of catbabi-qa-fwm, not of catbabi-lm-fwm"],
   ] as const) {
     const { code, stderr } = await run([...again, ...words]);
@@ -379,15 +379,15 @@ test("more steps given on resuming become the run's own", async () => {
 
 test("--print-config shows where each value came from, in the order flag, environment, file, preset", async () => {
   const file = join(scratch, "settings.yaml");
-  writeFileSync(file, "training:\n  batch: 5\n  window: 60\n  learningRate: 0.5\n");
+  writeFileSync(file, "training:\n  batch: 5\n  window: 60\n  optimizer:\n    learningRate: 0.5\n");
   const { code, stdout } = await run(
     ["train", "catbabi-qa-fwm", "--smoke", "--config", file, "--batch", "7", "--print-config"],
     { env: { FWM_TRAINING__LEARNING_RATE: "0.25", FWM_TRAINING__BATCH: "6" } },
   );
   expect(code).toBe(0);
   expect(stdout).toMatch(/training\.batch = 7 +\(flag\)/);
-  expect(stdout).toMatch(/training\.learningRate = 0\.25 +\(environment\)/);
+  expect(stdout).toMatch(/training\.optimizer\.learningRate = 0\.25 +\(environment\)/);
   expect(stdout).toMatch(/training\.window = 60 +\(config file .*settings\.yaml\)/);
-  expect(stdout).toMatch(/training\.validEvery = 25 +\(--smoke\)/);
+  expect(stdout).toMatch(/training\.evalEvery = 25 +\(--smoke\)/);
   expect(stdout).toMatch(/training\.beta1 = 0\.9 +\(experiment\)/);
 });

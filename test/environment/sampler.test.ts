@@ -92,8 +92,8 @@ describe("every sampled graph", () => {
   it("has ten edges, no loops, ways in and out of every state, and is connected and aperiodic", () => {
     fc.assert(
       fc.property(fc.nat(0xffffffff), (seed) => {
-        const { train, test } = sampleGraphSets(seed, 20, 7);
-        for (const graphs of [train, test]) {
+        const { train, valid, test } = sampleGraphSets(seed, 20, 7, 5);
+        for (const graphs of [train, valid, test]) {
           for (let graph = 0; graph < graphs.count; graph++) {
             const A = adjacency(graphs, graph);
             expect(A.flat(2).reduce((sum, entry) => sum + entry, 0)).toBe(10);
@@ -141,13 +141,14 @@ describe("every sampled graph", () => {
   });
 });
 
-describe("the two sets", () => {
-  it("are 600 and 600 graphs, and no training graph is a test graph, for many seeds", () => {
+describe("the sets", () => {
+  it("are 600 graphs each, and none of one is in another, for many seeds", () => {
     for (let seed = 0; seed < 20; seed++) {
-      const { train, test } = sampleGraphSets(seed);
-      expect([train.count, test.count]).toEqual([600, 600]);
-      const seen = new Set(tables(test));
-      expect(tables(train).filter((table) => seen.has(table))).toEqual([]);
+      const { train, valid, test } = sampleGraphSets(seed);
+      expect([train.count, valid.count, test.count]).toEqual([600, 600, 600]);
+      const [learned, tested] = [new Set(tables(train)), new Set(tables(test))];
+      expect(tables(train).filter((table) => tested.has(table))).toEqual([]);
+      expect(tables(valid).filter((table) => tested.has(table) || learned.has(table))).toEqual([]);
     }
   });
 
@@ -160,7 +161,7 @@ describe("the two sets", () => {
       count: 25,
       next: Int8Array.from(first.next.filter((_, i) => Math.floor(i / 15) % 2 === 1)),
     };
-    const others = sampleGraphs(1, 30, 0, odd).graphs;
+    const others = sampleGraphs(1, 30, 0, [odd]).graphs;
     const even = tables(first).filter((_, i) => i % 2 === 0);
     expect(tables(others)).toEqual([...even, ...tables(sampleGraphs(1, 5, candidate).graphs)]);
   });

@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { quickstartFwm } from "../../experiments/quickstart.ts";
-import { trainCatbabi } from "../../src/experiment/catbabi.ts";
-import { evaluateModel } from "../../src/inference/evaluate.ts";
+import type { CatbabiEvaluation } from "../../src/experiment/catbabi/options.ts";
+import { evaluateSaved } from "../../src/experiment/savedModel.ts";
+import { trainRun } from "../../src/experiment/trainRun.ts";
 import { loadModel } from "../../src/inference/load.ts";
 
 test("a small memory learns where people are", { timeout: 300_000 }, async () => {
@@ -18,18 +19,19 @@ test("a small memory learns where people are", { timeout: 300_000 }, async () =>
       task: { ...task, tasks: "1" },
       training: {
         ...training,
-        learningRate: 5e-3,
-        decay: "none",
+        optimizer: { ...training.optimizer, learningRate: 5e-3 },
+        schedule: { name: "constant", warmup: 50 },
         steps: 360,
-        validEvery: 360,
+        evalEvery: 360,
         saveEvery: 360,
       } as const,
     };
-    await trainCatbabi(
-      { kind: "new", experiment: "learns", settings, folder: run },
+    await trainRun(
+      { action: "start", experiment: "learns", settings, folder: run },
       { env: {}, signal: new AbortController().signal, command: ["test"], packageVersion: "0" },
     );
-    const { accuracy, questions } = await evaluateModel(run, { split: "test", batch: 32, env: {} });
+    const { evaluation } = await evaluateSaved(run, { split: "test", batch: 32 }, { env: {} });
+    const { accuracy, questions } = evaluation as CatbabiEvaluation;
     expect(questions).toBeGreaterThan(1000);
     // Six places: guessing gives 17 %. Seeds 1, 2 and 3 gave 100, 99.98 and 100 %.
     expect(accuracy).toBeGreaterThan(0.95);

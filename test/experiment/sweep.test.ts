@@ -3,15 +3,15 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { experiments, metarlExperiments } from "../../experiments/index.ts";
+import "../../experiments/index.ts";
 import { assignments, layer, resolveSettings } from "../../src/cli/config.ts";
-import { type AnyExperiment, schemaFor } from "../../src/experiment/kinds.ts";
+import { kindOf, requireExperiment } from "../../src/experiment/registry.ts";
 import {
   type Change,
   type Grid,
   runSweep,
+  type SweepCallbacks,
   type SweepMember,
-  type SweepWatch,
   sweepMembers,
   sweepStates,
 } from "../../src/experiment/sweep.ts";
@@ -22,17 +22,16 @@ import { readRun } from "../../src/store/runRecord.ts";
 const scratch = mkdtempSync(join(tmpdir(), "fwm-sweep-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-const known: Record<string, AnyExperiment> = { ...experiments, ...metarlExperiments };
 const stories = [
   "task.tasks=1",
   "system.embedding=8",
   "system.hidden=8",
   "system.memory=4",
-  "training.validBatch=250",
+  "training.evalBatch=250",
   "training.steps=8",
   "training.logEvery=2",
   "training.saveEvery=3",
-  "training.validEvery=4",
+  "training.evalEvery=4",
 ];
 
 /** The members of a small sweep. */
@@ -41,9 +40,9 @@ function membersOf(
   out: string,
   { experiment = "catbabi-qa-fwm", set = stories } = {},
 ): SweepMember[] {
-  const { settings, smoke } = known[experiment]!;
+  const { settings, smoke } = requireExperiment(experiment);
   const settingsOf = (changes: readonly Change[]) =>
-    resolveSettings(schemaFor(settings), [
+    resolveSettings(kindOf(settings).schema, [
       layer("experiment", settings),
       layer("smoke", smoke),
       assignments(set),
@@ -55,7 +54,7 @@ function membersOf(
 const axis = (key: string, ...values: string[]) => ({ key, values });
 const never = new AbortController().signal;
 
-function sweep(members: readonly SweepMember[], watch: SweepWatch = {}, signal = never) {
+function sweep(members: readonly SweepMember[], callbacks: SweepCallbacks = {}, signal = never) {
   return runSweep(members, {
     env: {},
     signal,
@@ -63,7 +62,7 @@ function sweep(members: readonly SweepMember[], watch: SweepWatch = {}, signal =
     packageVersion: "0",
     // One thread: equal bits are promised only for equal thread counts, and the tests share the cores.
     threads: 1,
-    watch,
+    callbacks,
   });
 }
 
@@ -81,10 +80,11 @@ function document(members: readonly SweepMember[], states: readonly string[]): P
   const { settings, experiment } = members[0]!;
   return collectSweep(
     members.map((member, i) => ({ ...member, state: states[i]! })),
+    kindOf(settings),
     {
       experiment,
-      shows: "a test",
-      kind: settings.task.name,
+      description: "a test",
+      steps: kindOf(settings).steps(settings),
       command: ["fwm", "sweep", "--out", scratch],
       commit: null,
       packageVersion: "0",
@@ -174,7 +174,7 @@ describe("a sweep on stories", () => {
     const { summary, settings } = await readRun(join(folder, "base-seed2"));
     expect(settings).toMatchObject({ training: { seed: 2 } });
     expect(base).toMatchObject({ name: "base-seed2", changes: {}, seed: 2, state: "finished", steps: 8 });
-    expect(base!.best.loss).toEqual({ value: summary.bestLoss, step: summary.bestStep });
+    expect(base!.best.loss).toEqual({ value: summary["best.loss"], step: summary.bestStep });
     expect(base!.data).toContain("generated");
     expect(base!.last!.step).toBe(8);
     expect(base!.curves.valid!.map(({ step }) => step)).toEqual([4, 8]);
@@ -189,19 +189,19 @@ describe("a sweep on stories", () => {
     const result = await document(members, ["finished", "finished"]);
     expect(JSON.stringify(result)).not.toContain(scratch);
     expect(result.steps).toBe(8);
-    const { lines, percent } = sweepFigure(result);
+    const { lines, percent } = sweepFigure(result, kindOf(members[0]!.settings));
     expect(percent).toBe(true);
     expect(lines.map(({ name }) => name)).toEqual(members.map(({ name }) => name));
     expect(lines[0]!.points.map(({ x }) => x)).toEqual([4, 8]);
   });
 
-  // Before the first checkpoint; between two; at a last step, its validation still due; in the last member.
+  // Before the first checkpoint; between two; at a last step, its evaluation still pending; in the last member.
   test.each([1, 5, 8, 13])("stopped after %i steps in all, it ends the same", async (stop) => {
     const members = membersOf(grid, join(scratch, `stopped-${stop}`));
     const controller = new AbortController();
     let steps = 0;
-    const watch = { onStep: () => void (++steps === stop && controller.abort()) };
-    const { reason, states } = await sweep(members, watch, controller.signal);
+    const callbacks = { onStep: () => void (++steps === stop && controller.abort()) };
+    const { reason, states } = await sweep(members, callbacks, controller.signal);
     expect(reason).toBe("interrupted");
     expect(steps).toBe(stop);
     expect(states.filter((state) => state === "finished")).toHaveLength(Math.floor((stop - 1) / 8));
@@ -287,10 +287,10 @@ describe("folders that are something else", () => {
 
 test("a member that diverges is told as such, and the others are trained", async () => {
   const members = membersOf(
-    { vary: [axis("training.learningRate", "1e37", "1e-3")] },
+    { vary: [axis("training.optimizer.learningRate", "1e37", "1e-3")] },
     join(scratch, "rates"),
     {
-      set: [...stories, "training.steps=40", "training.validEvery=40"],
+      set: [...stories, "training.steps=40", "training.evalEvery=40"],
     },
   );
   const { reason, states } = await sweep(members);
@@ -303,20 +303,23 @@ test("a member that diverges is told as such, and the others are trained", async
   expect(seen).toEqual(["diverged", "finished"]);
 });
 
-test("agents are swept too: by the reward on test graphs", async () => {
-  const set = ["training.steps=4", "training.batch=8", "training.logEvery=2", "training.saveEvery=2"];
+test("agents are swept too: by the return on validation graphs", async () => {
+  const set = [
+    ...["training.episodes=4", "training.agents=8", "training.logEvery=2"],
+    ...["training.evalEvery=2", "training.saveEvery=2"],
+  ];
   const members = membersOf({ seeds: [1, 2] }, join(scratch, "agents"), { experiment: "metarl-fwm", set });
   expect((await sweep(members)).states).toEqual(["finished", "finished"]);
   const result = await document(members, ["finished", "finished"]);
-  expect(result.members[0]!.curves.test!.map(({ step }) => step)).toEqual([0, 2, 4]);
-  const rewards = result.members[0]!.curves.test!.map(({ values }) => values.reward!);
-  expect(result.members[0]!.best.reward!.value).toBeCloseTo(Math.max(...rewards), 4);
+  expect(result.members[0]!.curves.valid!.map(({ step }) => step)).toEqual([2, 4]);
+  const returns = result.members[0]!.curves.valid!.map(({ values }) => values.return!);
+  expect(result.members[0]!.best.return!.value).toBeCloseTo(Math.max(...returns), 4);
   expect(result.members[0]!.speed.episodesPerSecond).toBeGreaterThan(0);
-  const [first, second] = result.members.map(({ last }) => last!.values.reward!);
+  const [first, second] = result.members.map(({ last }) => last!.values.return!);
   const [over] = result.seeds;
   expect(over).toMatchObject({ name: "base", seeds: [1, 2] });
   expect(first).not.toBe(second);
-  expect(over!.last.reward!.mean).toBeCloseTo((first! + second!) / 2, 10);
-  expect(over!.last.reward!.std).toBeCloseTo(Math.abs(first! - second!) / Math.SQRT2, 10);
-  expect(sweepFigure(result)).toMatchObject({ percent: false, x: "episode" });
+  expect(over!.last.return!.mean).toBeCloseTo((first! + second!) / 2, 10);
+  expect(over!.last.return!.std).toBeCloseTo(Math.abs(first! - second!) / Math.SQRT2, 10);
+  expect(sweepFigure(result, kindOf(members[0]!.settings))).toMatchObject({ percent: false, x: "episode" });
 });

@@ -1,14 +1,14 @@
 /** Small models for tests of inference: settings, weights under a seed, files as bytes. */
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
-import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts";
 import { stateAttrs } from "../../src/graph/index.ts";
 import type { ModelBytes } from "../../src/inference/model.ts";
-import { buildSystem } from "../../src/model/registry.ts";
+import { fwmDefaults } from "../../src/model/fwmModel.ts";
+import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import { State } from "../../src/runtime/state.ts";
 import { encodeSafetensors, type TensorData } from "../../src/store/safetensors.ts";
 
 /** A small Fast Weight Memory. */
-export const smallFwm: SystemSettings = { ...fwmSystem, embedding: 12, hidden: 12, memory: 5, reads: 3 };
+export const smallFwm: SystemSettings = { ...fwmDefaults, embedding: 12, hidden: 12, memory: 5, reads: 3 };
 /** A small LSTM. */
 export const smallLstm: SystemSettings = { name: "lstm", vocabulary: 200, embedding: 12, hidden: 12 };
 
@@ -31,7 +31,13 @@ export function weightsOf(system: SystemSettings, seed = 1): Record<string, Tens
 /** The files of an untrained model. */
 export function modelBytes(system: SystemSettings, seed = 1) {
   return {
-    config: JSON.stringify({ format: "fwm-model", version: 1, experiment: "test", mode: "qa", system }),
+    config: JSON.stringify({
+      format: "fwm-model",
+      version: 2,
+      kind: "catbabi",
+      experiment: "test",
+      settings: { system },
+    }),
     safetensors: encodeSafetensors(weightsOf(system, seed)),
     vocab: JSON.stringify(catbabiVocabulary.words),
   } satisfies ModelBytes;

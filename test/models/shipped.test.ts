@@ -2,10 +2,11 @@
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generatedSource } from "../../src/data/streams.ts";
-import { scoreStream } from "../../src/experiment/catbabi.ts";
-import { evaluateAgent } from "../../src/experiment/metarlEvaluate.ts";
+import { scoreStream } from "../../src/experiment/catbabi/score.ts";
+import type { MetarlEvaluation } from "../../src/experiment/metarl/options.ts";
+import { evaluateSaved } from "../../src/experiment/savedModel.ts";
 import { loadModel } from "../../src/inference/load.ts";
-import { buildModel, type FwmModel, parseModelConfig } from "../../src/inference/model.ts";
+import { buildModel, type FwmModel, tokenModelConfig } from "../../src/inference/model.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { loadModelFolder } from "../../src/store/modelFolder.ts";
 import { SequenceEvaluator } from "../../src/train/sequenceTrainer.ts";
@@ -46,13 +47,13 @@ test("induction: Brian is a lion, and lions are white", async () => {
 
 test("accuracy on 400 fixed new stories of all tasks", async () => {
   const { config, model: tensors } = await loadModelFolder(folder);
-  const parsed = parseModelConfig(config);
-  const { system, weights } = buildModel(parsed, tensors, "model.safetensors");
-  const evaluator = new SequenceEvaluator(system, parsed.mode, { runtime: nodeRuntime });
+  const parsed = tokenModelConfig(config);
+  const { system, weights } = buildModel(parsed.system, tensors, "model.safetensors");
+  const evaluator = new SequenceEvaluator(system, { runtime: nodeRuntime });
   try {
     evaluator.load(weights);
     const source = { ...generatedSource(77), storiesPerEpoch: 400 };
-    const score = await scoreStream(evaluator, source, { batch: 16, window: 200 });
+    const score = await scoreStream(evaluator, source, { mode: "qa", batch: 16, window: 200 });
     console.info(
       `shipped model: ${(100 * score!.accuracy).toFixed(2)} % of ${score!.questions} generated questions`,
     );
@@ -65,13 +66,12 @@ test("accuracy on 400 fixed new stories of all tasks", async () => {
 });
 
 test("the agent on the 600 test graphs", async () => {
-  const { reward, random } = await evaluateAgent(join(import.meta.dirname, "../../models/metarl"), {
-    episodes: 3,
-    seed: 7,
-  });
+  const agent = join(import.meta.dirname, "../../models/metarl");
+  const { evaluation } = await evaluateSaved(agent, { episodes: 3, seed: 7 });
+  const { return: reached, random } = evaluation as MetarlEvaluation;
   console.info(
-    `shipped agent: mean total reward ${reward.mean.toFixed(2)}, random play ${random.mean.toFixed(2)}`,
+    `shipped agent: mean return ${reached.mean.toFixed(2)}, random actions ${random.mean.toFixed(2)}`,
   );
   expect(random.mean).toBeLessThan(50);
-  expect(reward.mean).toBeGreaterThan(109);
+  expect(reached.mean).toBeGreaterThan(109);
 });

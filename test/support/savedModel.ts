@@ -1,9 +1,9 @@
 /** Small saved models with drawn weights, and the plain equations they have to follow. */
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
-import { fwmSystem, type SystemSettings } from "../../src/experiment/settings.ts";
 import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
-import { buildSystem } from "../../src/model/registry.ts";
+import { fwmDefaults } from "../../src/model/fwmModel.ts";
+import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import { integer, keyOf } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { State } from "../../src/runtime/state.ts";
@@ -11,9 +11,9 @@ import { State } from "../../src/runtime/state.ts";
 const small = { vocabulary: 200, embedding: 6, hidden: 7 };
 /** Small systems of every kind. */
 export const smallSystems = {
-  fwm: { ...fwmSystem, ...small, memory: 3, reads: 2, chunk: 4 },
-  "fwm with concatenated keys": { ...fwmSystem, ...small, memory: 3, reads: 2, keys: "concat" },
-  "paper's fwm": { ...fwmSystem, ...small, memory: 3, reads: 1, variant: "paper" },
+  fwm: { ...fwmDefaults, ...small, memory: 3, reads: 2, chunk: 4 },
+  "fwm with concatenated keys": { ...fwmDefaults, ...small, memory: 3, reads: 2, keys: "concat" },
+  "paper's fwm": { ...fwmDefaults, ...small, memory: 3, reads: 1, variant: "paper" },
   lstm: { name: "lstm", ...small },
 } as const satisfies Readonly<Record<string, SystemSettings>>;
 
@@ -40,7 +40,13 @@ export function savedModel(system: SystemSettings) {
   return {
     path: "model",
     step: 12,
-    config: { format: "fwm-model", version: 1, experiment: "catbabi-qa-fwm", mode: "qa", system },
+    config: {
+      format: "fwm-model",
+      version: 2,
+      kind: "catbabi",
+      experiment: "catbabi-qa-fwm",
+      settings: { system },
+    },
     model: Object.fromEntries(tensors),
     files: { "vocab.json": new TextEncoder().encode(JSON.stringify(catbabiVocabulary.words)) },
   };

@@ -1,27 +1,16 @@
-/** A2C: returns, policy and loss against plain loops, the gradient against differences, and the loop's order. */
+/** A2C: returns, policy and loss against plain loops, and the gradient against differences. */
 import { describe, expect, test } from "vitest";
 import { grad } from "../../src/compile/grad.ts";
 import { input, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { fwmAgent, lstmAgent } from "../../src/model/agents.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
-import {
-  type A2cProgress,
-  type A2cRun,
-  type A2cSettings,
-  a2cLoss,
-  freshA2cProgress,
-  type Learner,
-  policyOf,
-  returnsOf,
-  trainA2c,
-  type World,
-} from "../../src/train/a2c.ts";
-import { sampleActions } from "../../src/train/actor.ts";
+import { type A2cSettings, a2cLoss, policyOf, returnsOf } from "../../src/train/a2c.ts";
+import { sampleActions } from "../../src/train/rollout.ts";
 import { centralDifferences, expectClose, normals } from "../support/check.ts";
 
 const exact = { rtol: 1e-9, atol: 1e-11 };
-const weights = { discount: 0.9, lambda: 1, value: 0.1, entropy: 0.03 };
+const weights = { discount: 0.9, lambda: 1, valueCoef: 0.1, entropyCoef: 0.03 };
 
 test("returns: what is still to come, discounted", () => {
   // Two agents, three steps: agent 0 gets 1, 0, 10 and agent 1 gets 0, -2, 0.
@@ -85,7 +74,7 @@ interface Sample {
 function plainLoss(
   { logits, V, G, actions }: Sample,
   [T, B, A]: readonly [number, number, number],
-  { value, entropy, advantage }: A2cSettings & { entropy: number },
+  { valueCoef, entropyCoef, advantage }: A2cSettings & { entropyCoef: number },
   frozenV = V,
 ) {
   let [policyLoss, valueLoss, uncertainty] = [0, 0, 0];
@@ -109,7 +98,7 @@ function plainLoss(
       }
     }
   }
-  const loss = policyLoss + value * valueLoss - entropy * uncertainty;
+  const loss = policyLoss + valueCoef * valueLoss - entropyCoef * uncertainty;
   return { loss, policyLoss, valueLoss, entropy: uncertainty };
 }
 
@@ -126,7 +115,7 @@ describe.each(["a2c", "broadcast"] as const)("loss with advantage %s", (advantag
   const settings = { ...weights, advantage };
   const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
   const actions = input("actions", [T, B], "i32");
-  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropy);
+  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropyCoef);
   const given = new Map<Tensor, Value>([
     [logits, { shape: [T, B, A], data: sample.logits }],
     [V, { shape: [T, B], data: sample.V }],
@@ -168,7 +157,7 @@ describe("gradient of the loss with respect to an agent's weights", () => {
     const x = input("x", [T, B, 3]);
     const [G, actions] = [input("G", [T, B]), input("actions", [T, B], "i32")];
     const output = agent.episode(x);
-    const { loss } = a2cLoss(output, actions, G, settings, settings.entropy);
+    const { loss } = a2cLoss(output, actions, G, settings, settings.entropyCoef);
     const given = new Map<Tensor, Value>([
       [x, normals([T, B, 3], 4)],
       [G, { shape: [T, B], data: sample.G }],
@@ -185,107 +174,5 @@ describe("gradient of the loss with respect to an agent's weights", () => {
       }, given.get(parameter)!.data);
       expectClose(gradients[i]!.data, want, { rtol: 1e-5, atol: 1e-7, label: `parameter ${i}` });
     });
-  });
-});
-
-/** A learner that only counts, and a run that only remembers. */
-function stage({ divergesAt = -1 } = {}) {
-  const events: string[] = [];
-  const world = (name: string) => ({ name }) as unknown as World;
-  const learner: Learner = {
-    play: (w, episode) => {
-      events.push(`play ${(w as unknown as { name: string }).name} ${episode}`);
-      return Promise.resolve(episode);
-    },
-    learn: ({ learningRate: rate }) => {
-      const made = events.filter((event) => event.startsWith("learn")).length;
-      events.push(`learn ${rate}`);
-      const loss = made === divergesAt ? Number.NaN : made;
-      const values = { loss, policyLoss: 1, valueLoss: 2, entropy: 3, gradNorm: 4 };
-      return Promise.resolve(made === divergesAt ? { ...values, refused: "loss" } : values);
-    },
-  };
-  const saved: { step: number; best: boolean; progress: A2cProgress }[] = [];
-  const run: A2cRun = {
-    log: ({ step, split, values }) => void events.push(`log ${split} ${step} ${values.reward}`),
-    save: (step, options) => {
-      events.push(`save ${step}${options.best ? " best" : ""}`);
-      saved.push({ step, ...options });
-      return Promise.resolve();
-    },
-    heartbeat: () => Promise.resolve(),
-  };
-  return { events, saved, learner, run, worlds: { train: world("train"), test: world("test") } };
-}
-
-describe("the loop", () => {
-  const settings = {
-    steps: 4,
-    rates: (i: number) => ({ learningRate: i < 3 ? 0.1 : 0.05, entropy: 0 }),
-    logEvery: 2,
-    saveEvery: 4,
-  };
-  const start = { firstStep: 0, progress: freshA2cProgress };
-
-  test("acts, learns, looks and saves in order", async () => {
-    const { events, learner, run, worlds } = stage();
-    const end = await trainA2c(learner, worlds, run, settings, start, new AbortController().signal);
-    expect(events).toEqual([
-      "play test 0",
-      "log test 0 0",
-      "play train 0",
-      "learn 0.1",
-      "play train 1",
-      "learn 0.1",
-      "log train 2 0.5",
-      "play test 2",
-      "log test 2 2",
-      "play train 2",
-      "learn 0.1",
-      "play train 3",
-      "learn 0.05",
-      "log train 4 2.5",
-      "play test 4",
-      "log test 4 4",
-      "save 4 best",
-    ]);
-    expect(end).toMatchObject({ step: 4, reason: "finished", progress: { bestReward: 2.5, bestStep: 4 } });
-  });
-
-  test("a stop saves in the middle of a line of the log, and going on completes that line", async () => {
-    const whole = stage();
-    await trainA2c(whole.learner, whole.worlds, whole.run, settings, start, new AbortController().signal);
-    const first = stage();
-    const controller = new AbortController();
-    const stopAfter = {
-      onEpisode(episode: number) {
-        if (episode === 2) controller.abort();
-      },
-    };
-    const end = await trainA2c(
-      first.learner,
-      first.worlds,
-      first.run,
-      settings,
-      start,
-      controller.signal,
-      stopAfter,
-    );
-    expect(end).toMatchObject({ step: 3, reason: "interrupted" });
-    expect(first.events.at(-1)).toBe("save 3");
-    const second = stage();
-    const { step, progress } = first.saved.at(-1)!;
-    const from = { firstStep: step, progress: JSON.parse(JSON.stringify(progress)) as A2cProgress };
-    await trainA2c(second.learner, second.worlds, second.run, settings, from, new AbortController().signal);
-    const logs = (events: string[]) => events.filter((event) => event.startsWith("log"));
-    expect([...logs(first.events), ...logs(second.events)]).toEqual(logs(whole.events));
-  });
-
-  test("a loss that is not finite ends the run with its place and the last good checkpoint", async () => {
-    const { learner, run, worlds } = stage({ divergesAt: 2 });
-    const often = { ...settings, saveEvery: 1 };
-    const ended = trainA2c(learner, worlds, run, often, start, new AbortController().signal);
-    await expect(ended).rejects.toThrow(/diverged at episode 2: loss is not finite.*after episode 2/s);
-    await expect(ended).rejects.toMatchObject({ name: "DivergedError", exitCode: 4 });
   });
 });

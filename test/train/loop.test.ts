@@ -13,23 +13,26 @@ import {
 const settings: LoopSettings = {
   steps: 10,
   logEvery: 4,
-  validEvery: 5,
+  evalEvery: 5,
   saveEvery: 3,
   patience: 0,
-  rate: (step) => 1 / (step + 1),
+  best: { measure: "loss", better: "lower" },
+  speed: "tokensPerSecond",
+  unit: "step",
 };
 
 function fakes(losses: (step: number) => number, valid: (n: number) => number) {
   const events: string[] = [];
   const saved = new Map<number, LoopProgress>();
-  let validations = 0;
+  let evaluations = 0;
   const task: LoopTask = {
-    step: async (step) => ({ loss: losses(step), gradNorm: 1, correct: 1, questions: 2, tokens: 10 }),
-    validate: async (signal) => {
-      if (signal.aborted) return undefined;
-      const loss = valid(validations++);
-      return { loss, values: { loss } };
-    },
+    step: async (step) => ({
+      // Right answers out of 2 questions at even steps, of 1 at odd ones.
+      means: { loss: losses(step), accuracy: [1, step % 2 === 0 ? 2 : 1] },
+      latest: { learningRate: 1 / (step + 1) },
+      work: 10,
+    }),
+    evaluate: async (signal) => (signal.aborted ? undefined : { loss: valid(evaluations++) }),
   };
   const run: LoopRun = {
     log: ({ step, split, values }) => void events.push(`${split} ${step} ${values.loss}`),
@@ -45,7 +48,7 @@ function fakes(losses: (step: number) => number, valid: (n: number) => number) {
 const never = new AbortController().signal;
 const fresh = { firstStep: 0, progress: freshProgress };
 
-test("logs means, validates, saves, and marks the best", async () => {
+test("logs means, evaluates, saves, and marks the best", async () => {
   const { events, task, run } = fakes(
     (step) => step,
     (n) => [3, 4][n]!,
@@ -66,17 +69,46 @@ test("logs means, validates, saves, and marks the best", async () => {
   expect(end).toMatchObject({
     step: 10,
     reason: "finished",
-    progress: { bestLoss: 3, bestStep: 5, bestAccuracy: null, waited: 1 },
+    progress: { best: 3, bestStep: 5, bestValues: { loss: 3 }, lastValues: { loss: 4 }, evalsSinceBest: 1 },
   });
 });
 
-test("patience ends it", async () => {
+test("means of a line are sums over counts; the latest value is as it was", async () => {
   const { task, run } = fakes(
     () => 1,
-    (n) => n,
+    () => 1,
   );
-  const end = await train(task, run, { ...settings, steps: 100, patience: 2 }, fresh, never);
+  const lines: object[] = [];
+  await train(task, { ...run, log: (record) => void lines.push(record) }, settings, fresh, never);
+  // Four steps: 4 right of 2 + 1 + 2 + 1 questions.
+  expect(lines[0]).toMatchObject({ step: 4, values: { loss: 1, accuracy: 4 / 6, learningRate: 1 / 4 } });
+});
+
+test("the best is the highest where higher is better", async () => {
+  const { task, run, saved } = fakes(
+    () => 1,
+    (n) => [3, 4][n]!,
+  );
+  const best = { measure: "loss", better: "higher" } as const;
+  const end = await train(task, run, { ...settings, best }, fresh, never);
+  expect(end.progress).toMatchObject({ best: 4, bestStep: 10 });
+  expect(saved.get(10)).toEqual(end.progress);
+});
+
+test("patience ends it, and is not forgotten on resuming", async () => {
+  const make = () =>
+    fakes(
+      () => 1,
+      (n) => n,
+    );
+  const patient = { ...settings, steps: 100, patience: 2 };
+  const { task, run, saved, events } = make();
+  const end = await train(task, run, patient, fresh, never);
   expect(end).toMatchObject({ step: 15, reason: "patience" });
+  // Killed right after its last checkpoint it trained on for another two evaluations.
+  const again = await train(task, run, patient, { firstStep: 15, progress: saved.get(15)! }, never);
+  expect(again).toMatchObject({ step: 15, reason: "patience" });
+  expect(events.filter((event) => event.startsWith("valid"))).toHaveLength(3);
 });
 
 test("a number that is not finite ends it, and nothing is saved after it", async () => {
@@ -86,10 +118,7 @@ test("a number that is not finite ends it, and nothing is saved after it", async
   );
   const failing: LoopTask = {
     ...task,
-    step: async (step) => ({
-      ...(await task.step(step, 1)),
-      ...(step === 7 ? { loss: Number.NaN, refused: "lstm.Wh" } : {}),
-    }),
+    step: async (step) => ({ ...(await task.step(step)), ...(step === 7 ? { nonFinite: "lstm.Wh" } : {}) }),
   };
   const failure = await train(failing, run, settings, fresh, never).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(DivergedError);
@@ -97,37 +126,42 @@ test("a number that is not finite ends it, and nothing is saved after it", async
   expect(events.at(-1)).toBe("save 6");
 });
 
-test("interrupted anywhere and resumed, it records what it would have recorded", async () => {
-  const whole = fakes(
-    (step) => step * 0.5,
-    (n) => 9 - n,
-  );
-  await train(whole.task, whole.run, settings, fresh, never);
-  const records = (events: readonly string[]): string[] =>
-    events.filter((event) => !event.startsWith("save"));
-  for (let stop = 0; stop < 10; stop++) {
-    for (const during of ["step", "validation"] as const) {
-      const part = fakes(
+/** Where a run can be interrupted: before a step, during one, or during an evaluation. */
+const stops = [
+  ...Array.from({ length: 10 }, (_, at) => ({ during: "step", at }) as const),
+  ...[0, 1].map((at) => ({ during: "evaluation", at }) as const),
+];
+
+test.each(stops)(
+  "interrupted during $during $at and resumed, it records what it would have recorded",
+  async (stop) => {
+    const make = () =>
+      fakes(
         (step) => step * 0.5,
         (n) => 9 - n,
       );
-      const controller = new AbortController();
-      const task: LoopTask = {
-        step: async (step, rate) => {
-          if (during === "step" && step === stop) controller.abort();
-          return part.task.step(step, rate);
-        },
-        validate: async (signal) => {
-          if (during === "validation" && stop < 2) controller.abort();
-          return part.task.validate(signal);
-        },
-      };
-      const end = await train(task, part.run, settings, fresh, controller.signal);
-      if (end.reason === "interrupted") {
-        const progress = part.saved.get(end.step) ?? freshProgress;
-        await train(part.task, part.run, settings, { firstStep: end.step, progress }, never);
-      }
-      expect(records(part.events)).toEqual(records(whole.events));
-    }
-  }
-});
+    const whole = make();
+    const wholeEnd = await train(whole.task, whole.run, settings, fresh, never);
+    const records = (events: readonly string[]): string[] =>
+      events.filter((event) => !event.startsWith("save"));
+    const part = make();
+    const controller = new AbortController();
+    let evaluations = 0;
+    const task: LoopTask = {
+      step: async (step) => {
+        if (stop.during === "step" && step === stop.at) controller.abort();
+        return part.task.step(step);
+      },
+      evaluate: async (signal) => {
+        if (stop.during === "evaluation" && evaluations++ === stop.at) controller.abort();
+        return part.task.evaluate(signal);
+      },
+    };
+    const end = await train(task, part.run, settings, fresh, controller.signal);
+    expect(end.reason).toBe("interrupted");
+    const progress = JSON.parse(JSON.stringify(part.saved.get(end.step))) as LoopProgress;
+    const last = await train(part.task, part.run, settings, { firstStep: end.step, progress }, never);
+    expect(records(part.events)).toEqual(records(whole.events));
+    expect(last).toEqual(wholeEnd);
+  },
+);

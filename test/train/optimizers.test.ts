@@ -22,9 +22,9 @@ import { State } from "../../src/runtime/state.ts";
 import {
   adam,
   asgd,
-  averaged,
   clipByNorm,
   globalNorm,
+  movingAverage,
   type Optimizer,
   sgd,
   type Update,
@@ -42,11 +42,11 @@ interface Trajectory {
 const trajectories = fixture<Record<string, Trajectory>>("torch-optimizers");
 
 const optimizers: Record<string, { rate: number; make: () => Optimizer }> = {
-  "sgd lr=0.1 weight_decay=0.01": { rate: 0.1, make: () => sgd({ decay: 0.01 }) },
+  "sgd lr=0.1 weight_decay=0.01": { rate: 0.1, make: () => sgd({ weightDecay: 0.01 }) },
   "adam lr=0.01": { rate: 0.01, make: () => adam() },
   "adam lr=0.001 eps=1e-4": { rate: 0.001, make: () => adam({ eps: 1e-4 }) },
-  "adam lr=0.001 weight_decay=1.2e-6": { rate: 0.001, make: () => adam({ decay: 1.2e-6 }) },
-  "asgd lr=0.5 t0=0 lambd=0 weight_decay=1.2e-6": { rate: 0.5, make: () => asgd({ decay: 1.2e-6 }) },
+  "adam lr=0.001 weight_decay=1.2e-6": { rate: 0.001, make: () => adam({ weightDecay: 1.2e-6 }) },
+  "asgd lr=0.5 t0=0 lambd=0 weight_decay=1.2e-6": { rate: 0.5, make: () => asgd({ weightDecay: 1.2e-6 }) },
 };
 
 /** One parameter under an optimizer; the gradient and the rate are given at every step. */
@@ -170,7 +170,7 @@ describe("rates that change", () => {
   test("the moving average starts at the first update and forgets no faster than its decay", () => {
     const { p, g, rate, updates } = oneParameter(() => sgd(), [1]);
     const decay = 0.15;
-    const both = [...updates, ...averaged(updates, [p], decay)];
+    const both = [...updates, ...movingAverage(updates, [p], decay)];
     const average = both.find(([tensor]) => stateAttrs(tensor)!.name === "average.p")![0];
     const inputs = new Map([
       [g, { shape: [1], data: Float64Array.of(-1) }],

@@ -5,10 +5,7 @@ import { fwmDefaults } from "../../model/fwmModel.ts";
 import { systemSchema } from "../../model/registry.ts";
 import { size } from "../../model/sequence.ts";
 import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
-import type { Experiment } from "../kind.ts";
-
-const count = z.int().min(0);
-const interval = z.int().min(1);
+import { type Experiment, loopFields } from "../kind.ts";
 
 /** Which stories, and what is learned of them. */
 const taskSchema = z.strictObject({
@@ -32,25 +29,18 @@ const taskSchema = z.strictObject({
 });
 
 const trainingSchema = z.strictObject({
-  /** Seed of the weights, the order of the stories and dropout. */
-  seed: count,
+  ...loopFields,
   batch: size.max(4096),
   /** Tokens per row and step: truncated back-propagation. */
   window: size.max(4096),
-  steps: interval,
+  steps: z.int().min(1),
   optimizer: optimizerSchema,
   schedule: scheduleSchema,
   /** Global gradient norm; 0: no clipping. */
   clip: z.number().min(0),
   /** Decay of the moving average of the weights that evaluation uses; 0: none. */
   emaDecay: z.number().min(0).max(0.99999),
-  logEvery: interval,
-  evalEvery: interval,
   evalBatch: size.max(4096),
-  /** Steps between checkpoints besides those at evaluations. */
-  saveEvery: interval,
-  /** Evaluations without a better loss after which training stops; 0: never. */
-  patience: count,
 });
 
 /** The schema of a catbAbI experiment. */

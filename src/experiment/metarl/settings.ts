@@ -5,11 +5,9 @@ import { type AgentSettings, agentSchema } from "../../model/agentRegistry.ts";
 import { keysOf } from "../../model/fwm.ts";
 import { size } from "../../model/sequence.ts";
 import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
-import type { Experiment } from "../kind.ts";
+import { type Experiment, loopFields } from "../kind.ts";
 
-const seed = z.int().min(0).max(0xffffffff);
 const fraction = z.number().min(0).max(1);
-const interval = z.int().min(1);
 
 /** The graphs and their rules; see docs/meta-rl.md. */
 const taskSchema = z.strictObject({
@@ -23,18 +21,17 @@ const taskSchema = z.strictObject({
   /** Where previous action and constant stand in an observation. */
   layout: z.enum(["paper", "released"]).optional(),
   /** Seed of the graphs, the same for every training seed. */
-  graphSeed: seed,
+  graphSeed: z.int().min(0).max(0xffffffff),
   /** Steps per episode. */
   length: z.int().min(1).max(1000),
 });
 
 const trainingSchema = z.strictObject({
-  /** Seed of the weights, the places and the sampled actions. */
-  seed,
+  ...loopFields,
   /** Each on a graph of its own: as many training graphs, and as many for validation and for testing. */
   agents: size.max(4096),
   /** Episodes of all agents together, each followed by one update. */
-  episodes: interval.max(0x7fffffff),
+  episodes: z.int().min(1).max(0x7fffffff),
   optimizer: optimizerSchema,
   schedule: scheduleSchema,
   /** Global norm above which gradients are scaled down; 0 for never. */
@@ -52,14 +49,8 @@ const trainingSchema = z.strictObject({
   finalEntropyRatio: fraction,
   /** a2c: return minus the agent's own value; broadcast: minus the mean value of all agents. See src/train/a2c.ts. */
   advantage: z.enum(["a2c", "broadcast"]),
-  logEvery: interval,
-  /** Episodes of training between evaluations, and how many episodes on the validation graphs each has. */
-  evalEvery: interval,
-  evalEpisodes: interval.max(1000),
-  /** Episodes between checkpoints besides those at evaluations. */
-  saveEvery: interval,
-  /** Evaluations without a better one after which training stops; 0: never. */
-  patience: z.int().min(0),
+  /** Episodes on the validation graphs at an evaluation. */
+  evalEpisodes: z.int().min(1).max(1000),
 });
 
 /** The schema of a meta-reinforcement-learning experiment. */

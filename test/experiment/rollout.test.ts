@@ -22,7 +22,7 @@ describe("fwm train", () => {
   test("shows the settings of either kind", async () => {
     const shown = await run(["train", "metarl-lstm-512", "--print-config", "--batch", "50"]);
     expect(shown.stdout).toMatch(/system\.hidden = 512 +\(experiment\)/);
-    expect(shown.stdout).toMatch(/training\.batch = 50 +\(flag\)/);
+    expect(shown.stdout).toMatch(/training\.agents = 50 +\(flag\)/);
   });
 
   test("refuses settings of the other kind", async () => {
@@ -37,7 +37,7 @@ describe("fwm train", () => {
     const timer = setInterval(() => signals.emit("SIGINT"), 700);
     const { code, stdout, stderr } = await going.finally(() => clearInterval(timer));
     expect(signals.exited ?? code, stderr).toBe(130);
-    expect(stdout).toMatch(/interrupted after \d+ episodes.*go on with: fwm train --resume/s);
+    expect(stdout).toMatch(/interrupted after \d+ episodes.*resume with: fwm train --resume/s);
   });
 });
 

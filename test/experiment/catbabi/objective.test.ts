@@ -1,0 +1,80 @@
+/** What is learned of a window, against a literal search. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Batch } from "../../../src/data/batches.ts";
+import { answerLoss, correctAnswers, objectiveOf } from "../../../src/experiment/catbabi/objective.ts";
+
+/** A window with questions at about a fifth of the places, and padding at the end of some rows. */
+function batchOf(batch: number, window: number, seed: number): Batch {
+  const size = batch * window;
+  const padding = (at: number): boolean => at % batch === 0 && at / batch >= window - (seed % 3);
+  const tokens = Int32Array.from({ length: size }, (_, at) => (padding(at) ? 0 : 1 + (at % 50)));
+  return {
+    batch,
+    window,
+    tokens,
+    targets: Int32Array.from({ length: size }, (_, at) => 100 + at),
+    questions: Uint8Array.from({ length: size }, (_, at) =>
+      !padding(at) && (at * 7919 + seed) % 5 === 0 ? 1 : 0,
+    ),
+    tasks: new Uint8Array(size).fill(1),
+    epoch: 0,
+    padded: tokens.filter((token) => token === 0).length,
+  };
+}
+
+const sizes = [fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 40 }), fc.nat()] as const;
+const asked = ({ questions }: Batch): number[] => [...questions.keys()].filter((at) => questions[at]);
+
+test("QA: every question has one position in its own row, its target and weight 1; all others weigh nothing", () => {
+  fc.assert(
+    fc.property(...sizes, (B, T, seed) => {
+      const cut = batchOf(B, T, seed);
+      const { positions, targets, lossMask, questions, slots, mask } = objectiveOf(cut, "qa");
+      const Q = positions!.length / B;
+      expect(Q % 16).toBe(0);
+      expect([...questions].sort((a, b) => a - b)).toEqual(asked(cut));
+      positions!.forEach((at, i) => {
+        expect(at % B).toBe(Math.floor(i / Q)); // the row of the slot
+        expect(lossMask[i]).toBe(slots.includes(i) ? 1 : 0);
+        if (lossMask[i]) expect(targets[i]).toBe(cut.targets[at]);
+      });
+      expect(mask === undefined).toBe(cut.padded === 0);
+    }),
+    { numRuns: 60, seed: 5 },
+  );
+});
+
+test("QA: a window without a question has no positions, so nothing is learned from it", () => {
+  const cut = { ...batchOf(2, 4, 0), questions: new Uint8Array(8) };
+  expect(objectiveOf(cut, "qa").positions).toHaveLength(0);
+});
+
+test("LM: every token but padding weighs 1; the questions are where they are", () => {
+  fc.assert(
+    fc.property(...sizes, (B, T, seed) => {
+      const cut = batchOf(B, T, seed);
+      const { positions, targets, lossMask, questions } = objectiveOf(cut, "lm");
+      expect(positions).toBeUndefined();
+      expect(targets).toBe(cut.targets);
+      expect([...lossMask]).toEqual([...cut.tokens].map((token) => (token === 0 ? 0 : 1)));
+      expect([...questions]).toEqual(asked(cut));
+    }),
+    { numRuns: 40, seed: 6 },
+  );
+});
+
+test.each(["qa", "lm"] as const)(
+  "%s: right answers and their loss are read at the questions alone",
+  (mode) => {
+    const cut = batchOf(3, 20, 1);
+    const window = objectiveOf(cut, mode);
+    const predicted = window.targets.map((target, i) => (i % 2 === 0 ? target : -1));
+    const losses = Float32Array.from(window.targets, (_, i) => i);
+    expect([...correctAnswers(window, predicted)]).toEqual(
+      [...window.slots].map((i) => (i % 2 === 0 ? 1 : 0)),
+    );
+    const mean = [...window.slots].reduce((sum, i) => sum + i, 0) / window.slots.length;
+    expect(answerLoss(window, losses)).toBeCloseTo(mean, 9);
+  },
+);
