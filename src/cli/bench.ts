@@ -91,7 +91,7 @@ function showRows({ speed, unit }: Kind, rows: readonly BenchRow[]): string {
 }
 
 /** Runs a benchmark that lives beside the package's sources and needs its development dependencies. */
-async function runFromClone(what: string, flags: readonly string[]): Promise<void> {
+async function runFromClone(what: string, flags: readonly string[], out: Output): Promise<void> {
   const script = join(programFolder(), "dist", "bench", "main.js");
   if (!existsSync(script)) {
     throw new UsageError(
@@ -101,12 +101,17 @@ async function runFromClone(what: string, flags: readonly string[]): Promise<voi
       },
     );
   }
-  const child = spawn(process.execPath, [script, what, ...flags], { stdio: "inherit" });
+  const child = spawn(process.execPath, [script, what, ...flags, ...(out.json ? ["--json"] : [])], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => (text += chunk.toString()));
   const code = await new Promise<number | null>((resolve, reject) => {
     child.on("error", reject);
     child.on("close", resolve);
   });
   if (code !== 0) throw new UsageError(`fwm bench ${what}: the benchmark ended with code ${code}`);
+  out.result(out.json ? (JSON.parse(text) as unknown) : undefined, text);
 }
 
 const peersCommand = command({
@@ -122,12 +127,7 @@ const peersCommand = command({
     repeats: integer({ min: 1, default: 3, help: "timed steps of each" }),
   },
   run: ({ options: { batch, window, repeats }, out }) =>
-    runFromClone("peers", [
-      `--batch=${batch}`,
-      `--window=${window}`,
-      `--repeats=${repeats}`,
-      ...jsonFlag(out),
-    ]),
+    runFromClone("peers", [`--batch=${batch}`, `--window=${window}`, `--repeats=${repeats}`], out),
 });
 
 const growthCommand = command({
@@ -140,12 +140,8 @@ const growthCommand = command({
     quick: flag({ help: "tiny sizes: a check, not a measurement" }),
   },
   run: ({ options: { repeats, quick }, out }) =>
-    runFromClone("growth", [`--repeats=${repeats}`, ...(quick ? ["--quick"] : []), ...jsonFlag(out)]),
+    runFromClone("growth", [`--repeats=${repeats}`, ...(quick ? ["--quick"] : [])], out),
 });
-
-function jsonFlag(out: Output): string[] {
-  return out.json ? ["--json"] : [];
-}
 
 const askCommand = command({
   name: "ask",

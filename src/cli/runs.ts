@@ -92,7 +92,6 @@ export const runsCommand = command({
 function describe({ name, path, record, state }: RunListing): RunLine {
   const { experiment, seed, step, created, updated, note, summary, settings } = record;
   const kind = kindOfRecord(record);
-  const known = kind?.schema.safeParse(settings);
   const values = (which: string): Record<string, number> =>
     Object.fromEntries(
       Object.keys(kind?.measures ?? {}).flatMap((measure) => {
@@ -107,7 +106,7 @@ function describe({ name, path, record, state }: RunListing): RunLine {
     seed,
     state,
     step,
-    steps: known?.success ? kind!.steps(known.data) : null,
+    steps: numberAt(settings, kind?.flags.steps),
     bestStep: typeof summary.bestStep === "number" ? summary.bestStep : null,
     best: values("best"),
     last: values("last"),
@@ -115,6 +114,14 @@ function describe({ name, path, record, state }: RunListing): RunLine {
     updated,
     note,
   };
+}
+
+/** The number at a path such as `training.steps`, if there is one. */
+function numberAt(settings: Readonly<Record<string, unknown>>, path = ""): number | null {
+  const value = path
+    .split(".")
+    .reduce<unknown>((at, key) => (at as Readonly<Record<string, unknown>> | undefined)?.[key], settings);
+  return typeof value === "number" ? value : null;
 }
 
 /** Columns between step and age: the measures that some run has. */

@@ -4,6 +4,7 @@ import { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
 import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
+import { parseModelConfig } from "../store/modelConfig.ts";
 import { type LoadedModel, loadModelFolder } from "../store/modelFolder.ts";
 import { createRun, type Run, resumeRun } from "../store/run.ts";
 import {
@@ -68,7 +69,7 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   // Everything the user may have got wrong is found before a run folder is made or touched.
   const settings = await plannedSettings(plan);
   const kind = kindOf(settings);
-  const init = plan.action === "start" && plan.init ? await loadModelFolder(plan.init) : undefined;
+  const init = plan.action === "start" && plan.init ? await loadInit(plan.init, kind) : undefined;
   checkDevice(context.device ?? "cpu");
   const session = await kind.open(settings, context);
   try {
@@ -95,6 +96,16 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   } finally {
     await session.release();
   }
+}
+
+/** A saved model of the same kind, whose weights a run is to start with. */
+async function loadInit(path: string, { name }: Kind): Promise<LoadedModel> {
+  const model = await loadModelFolder(path);
+  const { kind } = parseModelConfig(model.config, `${model.path}/config.json`);
+  if (kind === name) return model;
+  throw new UsageError(`--init ${path}: a model of the kind ${kind}, not of ${name}`, {
+    hint: "start with a model of the same kind of experiment",
+  });
 }
 
 /** Does the work of a run and closes it with how that ended, whatever happens. */

@@ -174,7 +174,7 @@ describe("on a terminal", () => {
     expect((JSON.parse(stdout) as Asked).words).toEqual("where is mary ?".split(" "));
     expect(stderr).toMatch(/warning: the model does not know "kitchn"\n.*kitchen\n {2}the line was left out/);
     expect(stderr).toContain("warning: there is no command :stop");
-    expect(prompts).toContain("3 reads of a memory of 5³");
+    expect(prompts).toContain("a fwm with 200 words");
     expect(prompts.match(/> /g)).toHaveLength(4);
   });
 });

@@ -129,7 +129,7 @@ describe("the command", () => {
     const metadata = Object.fromEntries(metadataProps.map(({ key, value }) => [key, value]));
     expect(metadata["fwm.form"]).toBe("step");
     expect(metadata["fwm.step"]).toBe("12");
-    expect(JSON.parse(metadata["fwm.config"]!)).toMatchObject({ system: smallSystems.fwm });
+    expect(JSON.parse(metadata["fwm.config"]!)).toMatchObject({ settings: { system: smallSystems.fwm } });
     expect(JSON.parse(metadata["fwm.vocabulary"]!)).toEqual(catbabiVocabulary.words);
     expect([...graph!.input, ...graph!.output].every(({ docString }) => docString !== "")).toBe(true);
   });
@@ -169,7 +169,10 @@ describe("the command", () => {
   test("refuses a model it does not understand, and names the file", async () => {
     const file = join(emptyFolder(), "step.onnx");
     const other = await saveModelFolder(join(emptyFolder(), "model"), {
-      config: { format: "fwm-model", version: 1, system: { name: "perceptron" } },
+      config: {
+        ...{ format: "fwm-model", version: 2, kind: "catbabi", experiment: "x" },
+        settings: { system: { name: "perceptron", vocabulary: 200 } },
+      },
       model: {},
     });
     const { code, stderr } = await run(["export", other, "--onnx", file]);

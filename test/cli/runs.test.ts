@@ -10,7 +10,7 @@ import { run } from "./support.ts";
 async function makeRun(folder: string, name: string, best: { loss: number; accuracy: number } | undefined) {
   const made = await createRun(join(folder, name), {
     experiment: "catbabi-qa-fwm",
-    settings: { training: { steps: 1000 } },
+    settings: { task: { name: "catbabi" }, training: { steps: 1000 } },
     seed: 3,
     command: ["fwm"],
     packageVersion: "0.0.0",
@@ -24,7 +24,10 @@ async function makeRun(folder: string, name: string, best: { loss: number; accur
       made.log({ step, split: "train", values: { loss: 9, accuracy: 0 } });
       made.log({ step, split: "valid", values });
     }
-    await made.update({ step: 200, summary: { bestLoss: best.loss, bestStep: 100 } });
+    await made.update({
+      step: 200,
+      summary: { bestStep: 100, "best.loss": best.loss, "best.accuracy": best.accuracy },
+    });
   }
   return made;
 }
@@ -47,9 +50,16 @@ test("lists runs with their state, step and best validation, and names what is n
   const { runs, damaged } = await list("--sort", "name");
   expect(damaged).toHaveLength(2);
   expect(runs).toMatchObject([
-    { name: "run-1", state: "running", step: 0, steps: 1000, bestLoss: null, bestAccuracy: null },
-    { name: "run-2", state: "finished", step: 200, bestStep: 100, bestLoss: 0.5, bestAccuracy: 0.8, seed: 3 },
-    { name: "run-10", state: "diverged", bestLoss: 0.25, bestAccuracy: 0.75, note: "loss is NaN" },
+    { name: "run-1", state: "running", step: 0, steps: 1000, best: {} },
+    {
+      name: "run-2",
+      state: "finished",
+      step: 200,
+      bestStep: 100,
+      best: { loss: 0.5, accuracy: 0.8 },
+      seed: 3,
+    },
+    { name: "run-10", state: "diverged", best: { loss: 0.25, accuracy: 0.75 }, note: "loss is NaN" },
   ]);
   const order = async (by: string) => (await list("--sort", by)).runs.map(({ name }) => name);
   expect(await order("accuracy")).toEqual(["run-2", "run-10", "run-1"]);

@@ -45,7 +45,7 @@ describe("an ablation by one line", () => {
     expect(code, stderr).toBe(0);
     const rows = stdout.split("\n").map((row) => row.split(/ {2,}/));
     expect(rows[0]).toEqual(
-      "member,state,steps,best accuracy,at step,best loss,at step,last accuracy,parameters,tokens/s".split(
+      "member,state,steps,best loss,at step,best accuracy,at step,best perplexity,at step,last accuracy,parameters,tokens/s".split(
         ",",
       ),
     );
@@ -56,11 +56,13 @@ describe("an ablation by one line", () => {
     ]);
     const { members } = filed("whole");
     members.forEach(({ best, last, parameters }, i) => {
-      expect(rows[i + 1]!.slice(3, 9)).toEqual([
-        `${(100 * best.accuracy!.value).toFixed(2)}%`,
-        String(best.accuracy!.step),
+      expect(rows[i + 1]!.slice(3, 11)).toEqual([
         best.loss!.value.toFixed(4),
         String(best.loss!.step),
+        `${(100 * best.accuracy!.value).toFixed(2)}%`,
+        String(best.accuracy!.step),
+        best.perplexity!.value.toFixed(3),
+        String(best.perplexity!.step),
         `${(100 * last!.values.accuracy!).toFixed(2)}%`,
         parameters.toLocaleString("en-US"),
       ]);

@@ -40,7 +40,7 @@ const small = [
   "--set",
   "training.saveEvery=5",
   "--set",
-  "training.averaging=0.9",
+  "training.emaDecay=0.9",
 ];
 
 interface Ended {
@@ -164,12 +164,6 @@ describe("what a person may get wrong", () => {
     ["--from without --resume", [...base, "--from", "checkpoint-1"], "--resume", 2],
     ["--init with --resume", ["train", "--resume", scratch, "--init", scratch], "--init", 2],
     ["weights that are not there", [...base, "--init", join(scratch, "nowhere")], "nowhere", 3],
-    [
-      "weights for an agent",
-      ["train", "metarl-fwm", "--smoke", "--steps", "4", "--init", scratch],
-      "agents begin with fresh weights",
-      2,
-    ],
   ];
   test.each(misuse)("%s", async (_, argv, named, exit) => {
     const folder = join(scratch, "never");
@@ -255,7 +249,7 @@ describe("what a person may get wrong", () => {
 });
 
 describe("--init", () => {
-  const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1", "--set", "training.averaging=0.9"];
+  const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1", "--set", "training.emaDecay=0.9"];
   const [first, second] = [join(scratch, "first"), join(scratch, "second")];
 
   test("begins with another run's weights, with a fresh optimizer, and saves them before the first step", async () => {
@@ -283,7 +277,10 @@ describe("--init", () => {
     expect((await readRun(third)).summary.initFrom).toBe("first after 6 steps");
     expect((await run(["train", "metarl-fwm", "--smoke", "--steps", "1", "--out", agent])).code).toBe(0);
     const refused = await run([...base, "--init", agent, "--out", join(scratch, "none")]);
-    expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("an agent; it plays")]);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining("of the kind metarl, not of catbabi"),
+    ]);
     expect(existsSync(join(scratch, "none"))).toBe(false);
   });
 
@@ -306,7 +303,7 @@ describe("--init", () => {
     const { code, stderr } = await run(["train", "--resume", folder, "--steps", "2"]);
     expect([code, stderr]).toEqual([
       3,
-      expect.stringContaining("before the weights it begins with were saved"),
+      expect.stringContaining("before the weights it starts with were saved"),
     ]);
   });
 
@@ -352,13 +349,10 @@ test("resuming refuses what would make another run of it, and leaves the folder 
     expect(readFileSync(join(folder, "run.json"), "utf8")).toBe(before);
   }
   const record = JSON.parse(before) as { summary: object };
-  const summary = { ...record.summary, stories: "prepared, train 0, valid 0" };
+  const summary = { ...record.summary, identity: "prepared, train 0, valid 0" };
   writeFileSync(join(folder, "run.json"), JSON.stringify({ ...record, summary }));
   const { code, stderr } = await run([...again, "--steps", "5"]);
-  expect([code, stderr]).toEqual([
-    3,
-    expect.stringContaining("the stories are not those the run began with"),
-  ]);
+  expect([code, stderr]).toEqual([3, expect.stringContaining("the data is not what the run started with")]);
 });
 
 test("a vocabulary that is not the stories' is refused before there is a folder", async () => {
@@ -382,12 +376,12 @@ test("--print-config shows where each value came from, in the order flag, enviro
   writeFileSync(file, "training:\n  batch: 5\n  window: 60\n  optimizer:\n    learningRate: 0.5\n");
   const { code, stdout } = await run(
     ["train", "catbabi-qa-fwm", "--smoke", "--config", file, "--batch", "7", "--print-config"],
-    { env: { FWM_TRAINING__LEARNING_RATE: "0.25", FWM_TRAINING__BATCH: "6" } },
+    { env: { FWM_TRAINING__OPTIMIZER__LEARNING_RATE: "0.25", FWM_TRAINING__BATCH: "6" } },
   );
   expect(code).toBe(0);
   expect(stdout).toMatch(/training\.batch = 7 +\(flag\)/);
   expect(stdout).toMatch(/training\.optimizer\.learningRate = 0\.25 +\(environment\)/);
   expect(stdout).toMatch(/training\.window = 60 +\(config file .*settings\.yaml\)/);
   expect(stdout).toMatch(/training\.evalEvery = 25 +\(--smoke\)/);
-  expect(stdout).toMatch(/training\.beta1 = 0\.9 +\(experiment\)/);
+  expect(stdout).toMatch(/training\.optimizer\.beta1 = 0\.9 +\(experiment\)/);
 });

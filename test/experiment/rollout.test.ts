@@ -112,8 +112,8 @@ describe("fwm rollout", () => {
     const words = ["train", "catbabi-qa-fwm", "--smoke", "--steps", "1", "--threads", "1", "--out", story];
     expect((await run(words)).code).toBe(0);
     const { code, stderr } = await run(["rollout", story]);
-    expect(code).toBe(3);
-    expect(stderr).toMatch(/config\.json: not an agent.*metarl-/s);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/a model of the kind catbabi, not an agent.*fwm ask/s);
     expect((await run(["rollout", join(scratch, "nowhere")])).code).toBe(3);
   });
 });
