@@ -138,7 +138,7 @@ describe("a process killed at random moments", () => {
 
 /** Starts the child, waits until it is ready (or not), then kills it after some milliseconds. */
 async function runAndKill(folder: string, milliseconds: number, early: boolean): Promise<void> {
-  const script = join(import.meta.dirname, "crash-child.ts");
+  const script = join(import.meta.dirname, "crashChild.ts");
   const child = spawn(process.execPath, ["--import", "tsx", script, folder], {
     stdio: ["ignore", "pipe", "pipe"],
   });
