@@ -53,8 +53,19 @@ export class AppendFile {
     this.#open = false;
     try {
       this.sync();
-    } finally {
+    } catch (error) {
+      this.#shut();
+      throw error;
+    }
+    closeSync(this.#descriptor);
+  }
+
+  /** Closes after a failure, whose error is the one to report. */
+  #shut(): void {
+    try {
       closeSync(this.#descriptor);
+    } catch {
+      // The system has given the descriptor up by itself.
     }
   }
 

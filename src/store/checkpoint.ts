@@ -16,7 +16,6 @@ import { readdir } from "node:fs/promises";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import { DataError } from "../errors.ts";
 import {
-  errorCode,
   type FileSystem,
   nodeFileSystem,
   removeAtomically,
@@ -40,6 +39,7 @@ import {
   encodeManifest,
   manifestFile,
   openVerified,
+  unreadableFolder,
   type VerifiedFolder,
 } from "./manifest.ts";
 import { readIfPresent } from "./read.ts";
@@ -120,13 +120,35 @@ export async function loadCheckpoint(
   { which = "last" }: { readonly which?: string } = {},
 ): Promise<LoadedCheckpoint> {
   if (which === "last" || which === "best") {
-    const isCheckpoint = await readIfPresent(join(path, manifestFile));
-    return readCheckpoint(isCheckpoint ? path : join(path, await pointedAt(path, which)));
+    if (await readIfPresent(join(path, manifestFile))) return readCheckpoint(path);
+    return readChosen(async () => join(path, await pointedAt(path, which)), readCheckpoint);
   }
   return readCheckpoint(
     checkpointName.test(which) ? join(path, which) : isAbsolute(which) ? which : resolve(which),
   );
 }
+
+/**
+ * Reads the checkpoint that a run's pointers choose. A run that trains moves them and removes old checkpoints while we
+ * read: then what is gone was the former choice, and the new one is read.
+ */
+export async function readChosen<T>(
+  choose: () => Promise<string>,
+  read: (path: string) => Promise<T>,
+): Promise<T> {
+  for (let path = await choose(), attempt = 1; ; attempt++) {
+    try {
+      return await read(path);
+    } catch (error) {
+      const now = await choose();
+      if (!(error instanceof DataError) || now === path || attempt === mostChoices) throw error;
+      path = now;
+    }
+  }
+}
+
+/** A run that saves faster than its checkpoints can be read is given up at last. */
+const mostChoices = 50;
 
 /** A folder that could not be used, and why. */
 export interface Damage {
@@ -180,7 +202,7 @@ export async function listCheckpoints(runFolder: string): Promise<CheckpointEntr
       })
       .sort((a, b) => a.step - b.step || a.revision - b.revision);
   } catch (error) {
-    throw new DataError(`${run}: not a readable folder`, { reason: errorCode(error) });
+    throw unreadableFolder(run, error);
   }
 }
 

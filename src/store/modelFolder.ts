@@ -9,7 +9,7 @@ import { access, readdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
 import { errorCode, type FileSystem, nodeFileSystem, StorageError, writeFolderAtomically } from "./atomic.ts";
-import { listCheckpoints, readPointer } from "./checkpoint.ts";
+import { listCheckpoints, readChosen, readPointer } from "./checkpoint.ts";
 import {
   checkpointFiles,
   type ExtraFiles,
@@ -44,11 +44,16 @@ export async function loadModelFolder(
   { which }: { readonly which?: "best" | "last" } = {},
 ): Promise<LoadedModel> {
   const given = resolve(path);
-  const chosen = (await isModel(given)) ? undefined : await chooseCheckpoint(given, which);
-  const folder = await openVerified(chosen ?? given);
+  if (await isModel(given)) return readModel(given);
+  const found = await readChosen(() => chooseCheckpoint(given, which), readModel);
+  return { ...found, kind: "run" };
+}
+
+async function readModel(path: string): Promise<LoadedModel> {
+  const folder = await openVerified(path);
   return {
     path: folder.path,
-    kind: chosen ? "run" : (folder.manifest?.kind ?? "model"),
+    kind: folder.manifest?.kind ?? "model",
     step: folder.manifest?.step ?? undefined,
     config: await readJson(folder, checkpointFiles.config),
     model: await readTensors(folder, checkpointFiles.model),

@@ -5,7 +5,7 @@
  * of writes is what makes a crash cheap: metrics reach the disk before the checkpoint that counts on them, and
  * resumption takes back whatever is newer than the checkpoint it goes on from.
  */
-import { readdir, rm, rmdir } from "node:fs/promises";
+import { readdir, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { FwmError, UsageError } from "../errors.ts";
 import {
@@ -70,22 +70,31 @@ export async function createRun(
     lock = await acquireLock(path, fs);
     await refuseOccupied(path);
   } catch (error) {
-    await lock?.release();
-    if (made) await rmdir(path).catch(() => undefined);
+    await lock?.release().catch(ignored);
+    if (made) await rmdir(path).catch(ignored);
     throw error;
   }
+  const run = new Run(path, newRecord(about, new Date().toISOString()), lock, options);
   try {
     await removeLeftovers(path, fs);
-    const run = new Run(path, newRecord(about, new Date().toISOString()), lock, options);
+    // Nothing else before `run.json`: a folder without it counts as empty after a crash, one with it can be resumed.
     await run.update({});
     run.recordHyperParameters();
     return run;
   } catch (error) {
-    // The folder was empty when we locked it, so all that is in it now is ours.
-    for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
-    if (made) await rmdir(path).catch(() => undefined);
+    // The folder was empty when we locked it, so all that is in it now is ours; the lock goes last.
+    const names = await readdir(path).catch((): string[] => []);
+    for (const name of [...names.filter((other) => other !== lockFile), lockFile]) {
+      await fs.rm(join(path, name), { recursive: true, force: true }).catch(ignored);
+    }
+    if (made) await rmdir(path).catch(ignored);
     throw error;
   }
+}
+
+/** The failure of tidying up: what went wrong before it is reported. */
+function ignored(): undefined {
+  return undefined;
 }
 
 /** How to take a run up again. */
@@ -143,9 +152,10 @@ export async function resumeRun(
     const run = new Run(path, resumed, lock, options);
     await run.update({});
     await run.restartEvents(first);
+    if (!(await readdir(path)).some(isEventFile)) run.recordHyperParameters();
     return { run, checkpoint, skipped, differences: environmentDifferences(record.environment, environment) };
   } catch (error) {
-    await lock.release();
+    await lock.release().catch(ignored);
     throw error;
   }
 }
@@ -158,7 +168,7 @@ export class Run {
   readonly #fs: FileSystem;
   readonly #keepLast: number;
   #firstStep: (split: string) => number = () => 0;
-  readonly #metrics: MetricsWriter;
+  #metrics: MetricsWriter | undefined;
   readonly #events = new Map<string, EventWriter>();
   #record: RunRecord;
   #lastBeat = 0;
@@ -171,7 +181,6 @@ export class Run {
     this.#lock = lock;
     this.#fs = options.fs ?? nodeFileSystem;
     this.#keepLast = options.keepLast ?? 2;
-    this.#metrics = new MetricsWriter(join(folder, metricsFile));
   }
 
   /** The present content of `run.json`. */
@@ -184,6 +193,7 @@ export class Run {
    * the tags `<name>/<split>`.
    */
   log(record: MetricRecord): void {
+    this.#metrics ??= new MetricsWriter(join(this.folder, metricsFile));
     this.#metrics.write(record);
     const tags = Object.entries({ ...record.values, ...record.times });
     const points = Object.fromEntries(tags.map(([name, value]) => [`${name}/${record.split}`, value]));
@@ -205,7 +215,7 @@ export class Run {
 
   /** Forces everything logged so far to the disk. */
   sync(): void {
-    this.#metrics.sync();
+    this.#metrics?.sync();
     for (const events of this.#events.values()) events.sync();
   }
 
@@ -228,14 +238,23 @@ export class Run {
   async close(state: Exclude<RunState, "running">, note?: string): Promise<void> {
     if (this.#closed) throw new FwmError("internal: the run is closed already");
     this.#closed = true;
-    try {
-      this.#metrics.close();
-      for (const events of this.#events.values()) events.close();
-      this.#record = { ...this.#record, process: null };
-      await this.update({ state, note: note ?? null });
-    } finally {
-      await this.#lock.release();
+    this.#record = { ...this.#record, process: null };
+    const parts: (() => void | Promise<void>)[] = [
+      () => this.#metrics?.close(),
+      ...[...this.#events.values()].map((events) => () => events.close()),
+      () => this.update({ state, note: note ?? null }),
+      () => this.#lock.release(),
+    ];
+    // All of it is done even if a part fails; the first failure is the one to report.
+    const failures: unknown[] = [];
+    for (const part of parts) {
+      try {
+        await part();
+      } catch (error) {
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Writes the run's settings, flattened, where TensorBoard's HParams table finds them. */
