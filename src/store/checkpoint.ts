@@ -27,6 +27,7 @@ import {
   type ExtraFiles,
   encodeExtras,
   encodeFinite,
+  encodeState,
   type JsonObject,
   readExtras,
   readJson,
@@ -276,7 +277,7 @@ function checkpointContentFiles(content: CheckpointContent): Map<string, Uint8Ar
     [config, text.encode(formatJson(content.config, config))],
     [model, encodeFinite(content.model, model)],
     [optimizer, encodeFinite(content.optimizer, optimizer)],
-    [state, text.encode(formatJson(content.state, state))],
+    [state, encodeState(content.state, state)],
     ...encodeExtras(content.files),
   ]);
 }

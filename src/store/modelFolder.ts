@@ -32,6 +32,8 @@ export interface LoadedModel {
   readonly kind: "run" | "checkpoint" | "model";
   /** Updates made when it was saved, where that is known. */
   readonly step: number | undefined;
+  /** Whether there was a manifest, and every file is what it says; without one, damage may go unseen. */
+  readonly verified: boolean;
   readonly config: JsonObject;
   readonly model: Tensors;
   /** `vocab.json`, `README.md` and others, by name. */
@@ -55,6 +57,7 @@ async function readModel(path: string): Promise<LoadedModel> {
     path: folder.path,
     kind: folder.manifest?.kind ?? "model",
     step: folder.manifest?.step ?? undefined,
+    verified: folder.manifest !== undefined,
     config: await readJson(folder, checkpointFiles.config),
     model: await readTensors(folder, checkpointFiles.model),
     files: await readExtras(folder),

@@ -64,10 +64,20 @@ export const mostTensors = 2 ** 16;
 
 const metadataKey = "__metadata__";
 
-/** A save that was refused because a tensor holds NaN or an infinity; ends the program like a divergence. */
+/** A save that was refused because a number is NaN or infinite; ends the program like a divergence. */
 export class NonFiniteError extends FwmError {
   override readonly name = "NonFiniteError";
   override readonly exitCode = exitCode.diverged;
+  /** Name of the first tensor that is not finite, or the path of the number: `adam.m.lstm.weight`, `best`. */
+  readonly tensor: string;
+
+  /** `file` is what was to be written; `at` the place in the tensor, such as `[12]`. */
+  constructor(file: string, tensor: string, at: string, value: number) {
+    super(`${file}: ${tensor}${at} is ${value}; nothing was saved`, {
+      hint: "training has diverged; the last checkpoint is untouched",
+    });
+    this.tensor = tensor;
+  }
 }
 
 /** The file's bytes: tensors ordered by element size, then name, so that equal tensors give equal bytes. */
