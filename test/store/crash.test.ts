@@ -16,9 +16,11 @@ import {
 } from "../../src/store/checkpoint.ts";
 import { lockFile } from "../../src/store/lock.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
+import { loadModelFolder } from "../../src/store/modelFolder.ts";
 import { createRun, resumeRun } from "../../src/store/run.ts";
 import { readRun, runFile } from "../../src/store/runRecord.ts";
-import { killedAt } from "../support/mortalDisk.ts";
+import type { Tensors } from "../../src/store/safetensors.ts";
+import { interruptedAt, killedAt } from "../support/mortalDisk.ts";
 import { scratch } from "./helpers.ts";
 import { description, keyed, recordsAt, sample } from "./samples.ts";
 
@@ -183,6 +185,30 @@ describe("a disk that cannot be read at some call", () => {
       failed++;
     }
     expect(failed).toBeGreaterThan(10);
+  });
+});
+
+describe("a run that saves and prunes while it is read", () => {
+  type Reader = (run: string) => Promise<{ step: number | undefined; model: Tensors }>;
+  const readers: Readonly<Record<string, Reader>> = {
+    "the last checkpoint": (run) => loadCheckpoint(run),
+    "the best checkpoint": (run) => loadCheckpoint(run, { which: "best" }),
+    "the best model": (run) => loadModelFolder(run),
+    "the last model": (run) => loadModelFolder(run, { which: "last" }),
+  };
+
+  it.each(Object.entries(readers))("between any two calls gives %s whole", async (_what, load) => {
+    const run = await scratch();
+    let step = 0;
+    const save = () => saveCheckpoint(run, { ...sample(++step), best: true, keepLast: 1 });
+    await save();
+    for (let call = 0, interrupted = true; interrupted; call++) {
+      const read = await interruptedAt(call, save, () => load(run));
+      ({ interrupted } = read);
+      expect({ ...read.result.model }).toEqual(sample(read.result.step!).model);
+      expect(step - read.result.step!).toBeLessThanOrEqual(1);
+    }
+    expect(step).toBeGreaterThan(10);
   });
 });
 

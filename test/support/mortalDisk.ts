@@ -7,12 +7,16 @@
 /** Thrown by every call of a dead disk. */
 export class Killed extends Error {}
 
-/** How many calls were made, and which one kills. */
-export const disk = { calls: 0, killAt: Number.POSITIVE_INFINITY, log: [] as string[] };
+/** How many calls were made, which one kills, and what else happens right before one of them. */
+const disk = {
+  calls: 0,
+  killAt: Number.POSITIVE_INFINITY,
+  meanwhile: undefined as { at: number; act: () => Promise<unknown> } | undefined,
+};
 
 /** Runs `act` on a disk that dies at call `killAt` (0 is the first). Gives whether it came through. */
 export async function killedAt(killAt: number, act: () => Promise<unknown>): Promise<boolean> {
-  Object.assign(disk, { calls: 0, killAt, log: [] });
+  Object.assign(disk, { calls: 0, killAt });
   try {
     await act();
     return true;
@@ -25,11 +29,30 @@ export async function killedAt(killAt: number, act: () => Promise<unknown>): Pro
   }
 }
 
+/** Runs `act`; before a call at or after number `at`, all of `meanwhile` happens. Gives whether it came to that. */
+export async function interruptedAt<T>(
+  at: number,
+  meanwhile: () => Promise<unknown>,
+  act: () => Promise<T>,
+): Promise<{ result: T; interrupted: boolean }> {
+  Object.assign(disk, { calls: 0, meanwhile: { at, act: meanwhile } });
+  const result = await act();
+  const interrupted = disk.meanwhile === undefined;
+  disk.meanwhile = undefined;
+  return { result, interrupted };
+}
+
 type Call = (...values: unknown[]) => unknown;
 
-function isDead(name: string, path: unknown): boolean {
-  disk.log.push(`${name} ${typeof path === "string" ? path : ""}`);
+function isDead(): boolean {
   return disk.calls++ >= disk.killAt;
+}
+
+async function letOthersAct(): Promise<void> {
+  const { meanwhile } = disk;
+  if (!meanwhile || disk.calls < meanwhile.at) return;
+  disk.meanwhile = undefined;
+  await meanwhile.act();
 }
 
 /** The first half of what a call would write: what a kill in the middle of it leaves. */
@@ -52,7 +75,7 @@ export function mortal<M extends object>(module: M): M {
 
 function mortalSync(name: string, call: Call): Call {
   return (...values) => {
-    if (!isDead(name, values[0])) return call(...values);
+    if (!isDead()) return call(...values);
     if (name === "writeSync" && disk.calls === disk.killAt + 1) call(values[0], half(values[1]));
     throw new Killed();
   };
@@ -60,13 +83,14 @@ function mortalSync(name: string, call: Call): Call {
 
 function mortalAsync(name: string, call: Call): Call {
   return async (...values) => {
-    if (isDead(name, values[0])) throw new Killed();
+    await letOthersAct();
+    if (isDead()) throw new Killed();
     const result = await call(...values);
-    return name === "open" ? mortalHandle(result as object, values[0]) : result;
+    return name === "open" ? mortalHandle(result as object) : result;
   };
 }
 
-function mortalHandle<H extends object>(handle: H, path: unknown): H {
+function mortalHandle<H extends object>(handle: H): H {
   return new Proxy(handle, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name);
@@ -75,7 +99,8 @@ function mortalHandle<H extends object>(handle: H, path: unknown): H {
       // A kill closes what was open.
       if (name === "close") return call;
       return async (...values: unknown[]) => {
-        if (!isDead(`handle.${String(name)}`, path)) return call(...values);
+        await letOthersAct();
+        if (!isDead()) return call(...values);
         if (name === "writeFile" && disk.calls === disk.killAt + 1) await call(half(values[0]));
         throw new Killed();
       };
