@@ -1,7 +1,7 @@
 /**
  * How a failure ends the program: what is printed, and the exit code.
  */
-import { exitCode, FwmError } from "../errors.ts";
+import { exitCode, FwmError, printable } from "../errors.ts";
 import { systemReason } from "../store/atomic.ts";
 import type { Colors } from "./output.ts";
 
@@ -13,7 +13,7 @@ export function describeError(error: unknown, color: Colors): { text: string; co
   const system = systemMessage(error);
   if (system !== undefined) return { text: `${color.red("error:")} ${system}`, code: exitCode.failure };
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  return { text: `internal: ${stack}`, code: exitCode.failure };
+  return { text: `internal: ${printable(stack)}`, code: exitCode.failure };
 }
 
 /** What the disk and the operating system refuse is nobody's programming mistake. */
