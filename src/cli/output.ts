@@ -115,8 +115,8 @@ export class Output {
   }
 }
 
-const escape = "\u001b";
-const colorCode = new RegExp(`(${escape}\\[[\\d;]*m)`);
+const escapeMark = "\u001b";
+const colorCode = new RegExp(`(${escapeMark}\\[[\\d;]*m)`);
 
 /** A text whose colours, where there are any, are all that it can do to a terminal. */
 function terminalText(text: string, { isColorSupported }: Colors): string {

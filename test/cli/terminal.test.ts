@@ -18,8 +18,8 @@ import { Written } from "./support.ts";
 const attack = "\u001b[2J\u001b]0;title\u0007\u001b[8m\u009b2J";
 /** Anything but line ends, tabs and, where colour is wanted, colours. */
 const control = /[^\P{Cc}\n\t]/u;
-const escape = "\u001b";
-const withoutColours = (text: string) => text.replace(new RegExp(`${escape}\\[[\\d;]*m`, "g"), "");
+const escapeMark = "\u001b";
+const withoutColours = (text: string) => text.replace(new RegExp(`${escapeMark}\\[[\\d;]*m`, "g"), "");
 
 async function run(argv: readonly string[], lines = "", env: Record<string, string> = {}) {
   const [stdout, stderr] = [new Written(), new Written()];
