@@ -402,6 +402,14 @@ describe("state", () => {
   });
 });
 
+test("an input with the name of an object's own member is missing when it is not given", async () => {
+  await using({ outputs: { y: add(input("constructor", [1]), 1) } }, async (program) => {
+    await expect(program.run({})).rejects.toThrow("input constructor is missing");
+    const inputs = JSON.parse('{"constructor":[1]}') as Record<string, number[]>;
+    expect((await program.run(inputs)).y).toEqual(Float32Array.of(2));
+  });
+});
+
 describe("numbers that a dtype would change silently", () => {
   const cases = [
     ["i32", 1.7],
