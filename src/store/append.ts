@@ -57,15 +57,16 @@ export class AppendFile {
       this.#shut();
       throw error;
     }
-    closeSync(this.#descriptor);
+    const failure = this.#shut();
+    if (failure) throw new StorageError(`cannot close ${basename(this.path)}`, this.path, failure.error);
   }
 
-  /** Closes after a failure, whose error is the one to report. */
-  #shut(): void {
+  #shut(): { error: unknown } | undefined {
     try {
       closeSync(this.#descriptor);
-    } catch {
-      // The system has given the descriptor up by itself.
+      return undefined;
+    } catch (error) {
+      return { error };
     }
   }
 

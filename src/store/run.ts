@@ -5,6 +5,7 @@
  * of writes is what makes a crash cheap: metrics reach the disk before the checkpoint that counts on them, and
  * resumption takes back whatever is newer than the checkpoint it goes on from.
  */
+import type { Dirent } from "node:fs";
 import { readdir, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { FwmError, UsageError } from "../errors.ts";
@@ -137,9 +138,11 @@ export async function resumeRun(
     options.check?.(checkpoint, record);
     const step = checkpoint?.step ?? 0;
     const first = (split: string): number => (checkpoint ? firstStep(checkpoint, split) : 0);
+    // Whatever may be refused is looked at before anything is changed.
+    const metrics = await truncateMetrics(join(path, metricsFile), first);
     await removeLeftovers(path, fs);
     await rewindCheckpoints(path, checkpoint, fs);
-    await truncateMetrics(join(path, metricsFile), first, fs);
+    await metrics.write(fs);
     const { command, packageVersion, gitCommit, environment } = now;
     const entry = { at: new Date().toISOString(), step, command, packageVersion, gitCommit, environment };
     const resumed = {
@@ -152,7 +155,7 @@ export async function resumeRun(
     const run = new Run(path, resumed, lock, options);
     await run.update({});
     await run.restartEvents(first);
-    if (!(await readdir(path)).some(isEventFile)) run.recordHyperParameters();
+    if (!(await namesIn(path)).some(isEventFile)) run.recordHyperParameters();
     return { run, checkpoint, skipped, differences: environmentDifferences(record.environment, environment) };
   } catch (error) {
     await lock.release().catch(ignored);
@@ -271,8 +274,8 @@ export class Run {
   /** Voids the TensorBoard points at or after its first step, of every split that has any. */
   async restartEvents(firstStep: (split: string) => number): Promise<void> {
     this.#firstStep = firstStep;
-    for (const { name, path } of await subfolders(this.folder)) {
-      if ((await readdir(path)).some(isEventFile)) this.#eventsOf(name);
+    for (const split of await namesIn(this.folder, (entry) => entry.isDirectory())) {
+      if ((await namesIn(join(this.folder, split))).some(isEventFile)) this.#eventsOf(split);
     }
   }
 
@@ -305,9 +308,12 @@ async function chooseCheckpoint(
   return { checkpoint, skipped: [] };
 }
 
-async function subfolders(path: string): Promise<{ name: string; path: string }[]> {
-  const entries = await readdir(path, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => ({ name, path: join(path, name) }));
+/** The names in a folder, of some kinds of entries only if told. */
+async function namesIn(path: string, isWanted: (entry: Dirent) => boolean = () => true): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
+    throw new StorageError("cannot list the folder", path, error);
+  });
+  return entries.filter(isWanted).map(({ name }) => name);
 }
 
 async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
@@ -325,7 +331,7 @@ async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
 
 /** A lock or temporaries alone are what a crash before `run.json` leaves: the folder counts as empty. */
 async function refuseOccupied(path: string): Promise<void> {
-  const names = (await readdir(path)).filter((name) => name !== lockFile && !isTemporary(name));
+  const names = (await namesIn(path)).filter((name) => name !== lockFile && !isTemporary(name));
   if (names.length === 0) return;
   const isRun = names.includes(runFile);
   throw new UsageError(`${path}: the folder exists and is not empty`, {

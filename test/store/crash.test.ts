@@ -3,7 +3,7 @@
  * through all that a run does. Then at random: a process that trains is killed again and again.
  */
 import { spawn } from "node:child_process";
-import { cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { isTemporary, StorageError } from "../../src/store/atomic.ts";
@@ -22,6 +22,7 @@ import { readRun, runFile } from "../../src/store/runRecord.ts";
 import type { Tensors } from "../../src/store/safetensors.ts";
 import { interruptedAt, killedAt } from "../support/mortalDisk.ts";
 import { scratch } from "./helpers.ts";
+import { orphan } from "./orphan.ts";
 import { description, keyed, recordsAt, sample } from "./samples.ts";
 
 vi.mock("node:fs", async (original) => {
@@ -46,16 +47,6 @@ async function atEveryCall(
     await orphan(folder);
     await check(folder);
     if (finished) return call;
-  }
-}
-
-/** Gives the folder's files an owner that is gone: this process, which they name, lives on after the kill. */
-async function orphan(folder: string): Promise<void> {
-  for (const name of [lockFile, runFile]) {
-    const text = await readFile(join(folder, name), "utf8").catch(() => "");
-    await writeFile(join(folder, name), text.replace(/("pid": ?)\d+/, `$1${2 ** 30}`), { flag: "r+" }).catch(
-      () => undefined,
-    );
   }
 }
 

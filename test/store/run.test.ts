@@ -263,6 +263,24 @@ describe("resuming", () => {
     expect(await readMetrics(path)).toHaveLength(1);
   });
 
+  it("removes no checkpoint where the metrics are damaged before records to be kept", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    for (const step of [1, 2, 3]) {
+      for (let i = 0; i < 3; i++) run.log({ step: step - 1, split: "train", values: {} });
+      await run.save(sample(step));
+    }
+    await run.close("interrupted");
+    const text = await readFile(join(path, "metrics.jsonl"), "utf8");
+    await writeFile(join(path, "metrics.jsonl"), `{"step":\n${text}`);
+    const before = await readdir(path);
+    await expect(resumeRun(path, description(), { from: "checkpoint-2" })).rejects.toThrow(
+      /metrics\.jsonl:1/,
+    );
+    expect(await readdir(path)).toEqual(before);
+    expect(await readFile(join(path, "last"), "utf8")).toBe("checkpoint-3\n");
+  });
+
   it("tells what differs from the machine it began on", async () => {
     const path = await freshPath();
     await (await createRun(path, description())).close("interrupted");

@@ -1,32 +1,57 @@
 /**
- * A disk that dies at a chosen call, as if the process had been killed there: the modules `node:fs` and
+ * A disk that dies at a chosen call, as if the process had been killed there, or refuses it: the modules `node:fs` and
  * `node:fs/promises` with every function counted. A test file mocks both with `mortal`, so that no call of the code
  * under test is left out. Once dead, every further call fails: whatever the code tries to tidy up does not happen.
  */
 
 /** Thrown by every call of a dead disk. */
-export class Killed extends Error {}
+class Killed extends Error {}
 
-/** How many calls were made, which one kills, and what else happens right before one of them. */
+/** How many calls were made, what the disk says to one, and what else happens before one of them. */
 const disk = {
   calls: 0,
-  killAt: Number.POSITIVE_INFINITY,
+  trouble: (_call: number): Error | undefined => undefined,
   meanwhile: undefined as { at: number; act: () => Promise<unknown> } | undefined,
 };
 
-/** Runs `act` on a disk that dies at call `killAt` (0 is the first). Gives whether it came through. */
-export async function killedAt(killAt: number, act: () => Promise<unknown>): Promise<boolean> {
-  Object.assign(disk, { calls: 0, killAt });
+async function withTrouble<T>(
+  trouble: (call: number) => Error | undefined,
+  act: () => Promise<T>,
+): Promise<T> {
+  Object.assign(disk, { calls: 0, trouble });
   try {
-    await act();
+    return await act();
+  } finally {
+    disk.trouble = () => undefined;
+  }
+}
+
+/** Runs `act` in a process that is killed at call `killAt` (0 is the first). Gives whether it came through. */
+export async function killedAt(killAt: number, act: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await withTrouble((call) => (call >= killAt ? new Killed() : undefined), act);
     return true;
   } catch (error) {
     // A dead disk may come out as any error; a living one must not fail.
-    if (disk.calls <= disk.killAt) throw error;
+    if (disk.calls <= killAt) throw error;
     return false;
-  } finally {
-    disk.killAt = Number.POSITIVE_INFINITY;
   }
+}
+
+/** Runs `act` on a disk that refuses call `at` with an operating system's code. Gives what `act` threw, if it did. */
+export async function refusedAt(at: number, code: string, act: () => Promise<unknown>): Promise<unknown> {
+  const refusal = (): Error => Object.assign(new Error(`${code}: simulated`), { code });
+  try {
+    await withTrouble((call) => (call === at ? refusal() : undefined), act);
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** How many calls the last `killedAt` or `refusedAt` made. */
+export function callsMade(): number {
+  return disk.calls;
 }
 
 /** Runs `act`; before a call at or after number `at`, all of `meanwhile` happens. Gives whether it came to that. */
@@ -44,8 +69,11 @@ export async function interruptedAt<T>(
 
 type Call = (...values: unknown[]) => unknown;
 
-function isDead(): boolean {
-  return disk.calls++ >= disk.killAt;
+/** What the disk says to the next call; undefined for a call that goes through. */
+function trouble(): { error: Error; first: boolean } | undefined {
+  const call = disk.calls++;
+  const error = disk.trouble(call);
+  return error && { error, first: call === 0 || disk.trouble(call - 1) === undefined };
 }
 
 async function letOthersAct(): Promise<void> {
@@ -75,16 +103,18 @@ export function mortal<M extends object>(module: M): M {
 
 function mortalSync(name: string, call: Call): Call {
   return (...values) => {
-    if (!isDead()) return call(...values);
-    if (name === "writeSync" && disk.calls === disk.killAt + 1) call(values[0], half(values[1]));
-    throw new Killed();
+    const refused = trouble();
+    if (!refused) return call(...values);
+    if (name === "writeSync" && refused.first) call(values[0], half(values[1]));
+    throw refused.error;
   };
 }
 
 function mortalAsync(name: string, call: Call): Call {
   return async (...values) => {
     await letOthersAct();
-    if (isDead()) throw new Killed();
+    const refused = trouble();
+    if (refused) throw refused.error;
     const result = await call(...values);
     return name === "open" ? mortalHandle(result as object) : result;
   };
@@ -100,9 +130,10 @@ function mortalHandle<H extends object>(handle: H): H {
       if (name === "close") return call;
       return async (...values: unknown[]) => {
         await letOthersAct();
-        if (!isDead()) return call(...values);
-        if (name === "writeFile" && disk.calls === disk.killAt + 1) await call(half(values[0]));
-        throw new Killed();
+        const refused = trouble();
+        if (!refused) return call(...values);
+        if (name === "writeFile" && refused.first) await call(half(values[0]));
+        throw refused.error;
       };
     },
   });
