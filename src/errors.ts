@@ -25,7 +25,7 @@ export class FwmError extends Error {
   readonly exitCode: number = exitCode.failure;
 
   constructor(what: string, details: ErrorDetails = {}) {
-    super([what, ...detailLines(details)].join("\n"));
+    super(printable([what, ...detailLines(details)].join("\n")));
   }
 }
 
@@ -47,6 +47,19 @@ export class ShapeError extends FwmError {
   override readonly exitCode = exitCode.usage;
 }
 
+/**
+ * A text as a terminal may show it: control characters, which could move the cursor or change the screen, and marks
+ * that turn the direction of writing, as escapes. Line breaks and tabs stay. Texts from files go through this.
+ */
+export function printable(text: string): string {
+  return text.replace(unprintable, (char) => {
+    const code = char.codePointAt(0)!.toString(16);
+    return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+  });
+}
+
+const unprintable = /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
+
 function detailLines(details: ErrorDetails): string[] {
   const entries = Object.entries(details).filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(0, ...entries.map(([key]) => key.length)) + 2;
@@ -62,12 +75,16 @@ function show(value: unknown): string {
 /** The names closest to `wanted` by edit distance, best first; for "did you mean" hints. */
 export function nearest(wanted: string, names: readonly string[], most = 3): string[] {
   const limit = Math.max(2, Math.floor(wanted.length / 2));
-  return names
-    .map((name) => ({ name, distance: editDistance(wanted.toLowerCase(), name.toLowerCase()) }))
-    .filter(({ name, distance }) => distance <= limit || name.includes(wanted))
-    .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
-    .slice(0, most)
-    .map(({ name }) => name);
+  return (
+    names
+      // Words differ by at least the difference of their lengths; a long one is not compared for nothing.
+      .filter((name) => Math.abs(name.length - wanted.length) <= limit || name.includes(wanted))
+      .map((name) => ({ name, distance: editDistance(wanted.toLowerCase(), name.toLowerCase()) }))
+      .filter(({ name, distance }) => distance <= limit || name.includes(wanted))
+      .sort((a, b) => a.distance - b.distance || a.name.localeCompare(b.name))
+      .slice(0, most)
+      .map(({ name }) => name)
+  );
 }
 
 function editDistance(a: string, b: string): number {

@@ -1,7 +1,7 @@
 /** `fwm ask`: a story line by line, and answers with what each read of the memory matched. */
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { UsageError } from "../errors.ts";
+import { printable, UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
 import { encodeText, plainWords, wordsOf } from "../inference/text.ts";
@@ -40,6 +40,9 @@ export const askCommand = command({
     const { checkpoint, story, top } = options;
     const hint = "train one: fwm train catbabi-qa-fwm; then: fwm ask runs/catbabi-qa-fwm-seed1";
     const model = await loadModel(whereIs(args.model, hint), checkpoint ? { which: checkpoint } : {});
+    if (!model.verified) {
+      out.warn(`${args.model}: there is no manifest.json, so damage to its files may go unseen`);
+    }
     const talk = new Conversation(model, out, top);
     const isTerminal = "isTTY" in stdin && stdin.isTTY === true;
     try {
@@ -162,15 +165,17 @@ class Conversation {
 
   private show(question: readonly string[], reply: Reply, told: string | undefined): string {
     const { color, columns } = this.out;
-    const width = Math.max(...reply.answers.map(({ word }) => word.length));
-    const answers = reply.answers.map(({ word, probability }, i) => {
+    const width = Math.max(...reply.answers.map(({ word }) => printable(word).length));
+    const answers = reply.answers.map(({ word: raw, probability }, i) => {
+      const word = printable(raw);
       const right =
         told === undefined ? "" : word === told ? color.green("  ✓") : i === 0 ? color.red("  ✗") : "";
       const share = `${(100 * probability).toFixed(1)}%`.padStart(6);
       const line = `  ${word.padEnd(width)} ${share} ${drawBar(probability, 20)}`.trimEnd();
       return (i === 0 ? color.bold(line) : line) + right;
     });
-    const story = presentStory(reply);
+    const { words, reads } = presentStory(reply);
+    const story = { words: words.map(printable), reads };
     const strips =
       story.reads.length > 0 ? [drawReads(story, { color: color.isColorSupported, columns })] : [];
     // On a terminal the question stands above already, as it was typed.
@@ -205,7 +210,7 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
   });
   terminal.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
   process.stderr.write(
-    `${config.experiment}: ${thousands(weightCount)} weights` +
+    `${printable(config.experiment)}: ${thousands(weightCount)} weights` +
       `, a ${config.system.name} with ${thousands(config.system.vocabulary)} words.\n` +
       "Tell a story line by line; a line that ends in ? is answered. :help says more.\n",
   );

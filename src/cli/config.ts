@@ -4,7 +4,7 @@
  * Each place is a layer, a tree of plain values. Layers are laid over each other key by key, the result is
  * checked by one strict schema, and every value remembers the layer it came from, for `--print-config`.
  */
-import { readFileSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
 import { parse as parseYaml } from "yaml";
 import { z } from "zod";
 import { nearest, UsageError } from "../errors.ts";
@@ -25,6 +25,11 @@ export interface ResolvedSettings<T> {
   readonly settings: T;
   readonly origins: ReadonlyMap<string, string>;
 }
+
+/** Settings take a few kilobytes. YAML compares every key of a group with every other one. */
+const largestText = 2 ** 16;
+/** Deepest nesting of groups and lists; an alias that refers to what it is part of has no end. */
+const deepest = 50;
 
 /**
  * Lays `layers` over each other, the last one on top, and checks the result with a strict schema. `renamed` has the
@@ -52,7 +57,7 @@ export function layer(from: string, values: unknown): SettingsLayer {
 export function configFile(path: string): SettingsLayer {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readAtMost(path, largestText + 1);
   } catch (error) {
     throw new UsageError(`--config ${path}: cannot be read: ${(error as Error).message}`);
   }
@@ -70,7 +75,7 @@ export function assignments(texts: readonly string[], option = "--set"): Setting
     if (split < 1 || path.includes("")) {
       throw new UsageError(`${option} ${text}: expected key=value or group.key=value`);
     }
-    const where = `${option} ${text}`;
+    const where = `${option} ${text.length > 100 ? `${text.slice(0, 100)}…` : text}`;
     put(values, path, asValue(readYaml(text.slice(split + 1), where), where), where);
   }
   return { from: option, values };
@@ -118,8 +123,26 @@ export function settingsDocument<T>(resolved: ResolvedSettings<T>): {
   return { settings: resolved.settings, origins: Object.fromEntries(resolved.origins) };
 }
 
+/** The beginning of a file, which may also be a pipe or a device that never ends. */
+function readAtMost(path: string, most: number): string {
+  const descriptor = openSync(path, "r");
+  try {
+    const bytes = Buffer.alloc(most);
+    let size = 0;
+    for (let count = -1; count !== 0 && size < most; size += count) {
+      count = readSync(descriptor, bytes, size, most - size, null);
+    }
+    return bytes.toString("utf8", 0, size);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** A YAML or JSON text as a value; aliases are limited, against texts that expand without end. */
 function readYaml(text: string, where: string): unknown {
+  if (text.length > largestText) {
+    throw new UsageError(`${where}: too long to be settings`, { most: `${largestText} characters` });
+  }
   try {
     return parseYaml(text, { maxAliasCount: 50, logLevel: "error" }) as unknown;
   } catch (error) {
@@ -141,10 +164,18 @@ function isTree(value: SettingsValue | undefined): value is SettingsTree {
 function asTree(value: unknown, where: string): SettingsTree {
   const tree = asValue(value, where);
   if (isTree(tree)) return tree;
-  throw new UsageError(`${where}: expected settings (key: value), got ${JSON.stringify(value)}`);
+  const given = JSON.stringify(value);
+  throw new UsageError(
+    `${where}: expected settings (key: value), got ${given.length > 100 ? `${given.slice(0, 100)}…` : given}`,
+  );
 }
 
-function asValue(value: unknown, where: string): SettingsValue {
+function asValue(value: unknown, where: string, depth = 0): SettingsValue {
+  if (depth > deepest) {
+    throw new UsageError(`${where}: more than ${deepest} levels deep`, {
+      hint: "a part may refer to itself: an alias (*name) inside its own anchor (&name)",
+    });
+  }
   if (
     value === null ||
     typeof value === "string" ||
@@ -153,12 +184,12 @@ function asValue(value: unknown, where: string): SettingsValue {
   ) {
     return value;
   }
-  if (Array.isArray(value)) return value.map((item) => asValue(item, where));
+  if (Array.isArray(value)) return value.map((item) => asValue(item, where, depth + 1));
   if (typeof value !== "object") throw new UsageError(`${where}: ${typeof value} is not a setting`);
   const tree = emptyTree();
   for (const [key, item] of Object.entries(value)) {
     if (forbiddenKeys.has(key)) throw new UsageError(`${where}: ${JSON.stringify(key)} is not a setting`);
-    if (item !== undefined) tree[key] = asValue(item, where);
+    if (item !== undefined) tree[key] = asValue(item, where, depth + 1);
   }
   return tree;
 }
@@ -195,7 +226,9 @@ function lay(
       if (!isTree(before)) origins.delete(path);
       lay(inner, value, from, `${path}.`, origins);
     } else {
-      for (const known of [...origins.keys()]) if (known.startsWith(`${path}.`)) origins.delete(known);
+      if (isTree(before)) {
+        for (const known of [...origins.keys()]) if (known.startsWith(`${path}.`)) origins.delete(known);
+      }
       under[key] = value;
       origins.set(path, from);
     }

@@ -4,6 +4,7 @@
  * streams, so that tests run them in-process.
  */
 import pc from "picocolors";
+import { printable } from "../errors.ts";
 import { type Progress, type ProgressSpec, startProgress } from "./progress.ts";
 
 /** The part of a writable stream that the command line needs. */
@@ -80,35 +81,55 @@ export class Output {
   result(document: unknown, text: string | (() => string)): void {
     if (this.#resultGiven) throw new Error("a command has one result; use record() for a stream of them");
     this.#resultGiven = true;
-    if (this.json) this.#stdout.write(JSON.stringify(document, null, 2) + "\n");
-    else this.#stdout.write(ended(typeof text === "string" ? text : text()));
+    this.#give(document, text, 2);
   }
 
   /** One of a stream of results: a line of JSON with `--json`, otherwise the text. */
   record(document: unknown, text: string | (() => string)): void {
-    if (this.json) this.#stdout.write(JSON.stringify(document) + "\n");
-    else this.#stdout.write(ended(typeof text === "string" ? text : text()));
+    this.#give(document, text);
+  }
+
+  #give(document: unknown, text: string | (() => string), indent?: number): void {
+    if (this.json) this.#stdout.write(terminalJson(JSON.stringify(document, null, indent)) + "\n");
+    else this.#stdout.write(ended(terminalText(typeof text === "string" ? text : text(), this.color)));
   }
 
   /** A note for people, left out with `--quiet`. */
   note(text: string): void {
-    if (!this.quiet) this.#stderr.write(ended(text));
+    if (!this.quiet) this.#stderr.write(ended(terminalText(text, this.noteColor)));
   }
 
   /** A detail, only with `--verbose`. */
   detail(text: string): void {
-    if (this.verbose) this.#stderr.write(ended(this.noteColor.dim(text)));
+    if (this.verbose) this.#stderr.write(ended(this.noteColor.dim(printable(text))));
   }
 
   /** Something the user should know before trusting the result; `--quiet` does not hide it. */
   warn(text: string): void {
-    this.#stderr.write(ended(`${this.noteColor.yellow("warning:")} ${text}`));
+    this.#stderr.write(ended(`${this.noteColor.yellow("warning:")} ${printable(text)}`));
   }
 
   /** A progress bar on a terminal's standard error, plain lines elsewhere, nothing with `--quiet`. */
   progress(spec: ProgressSpec): Progress {
     return startProgress(this.quiet ? undefined : this.#stderr, this.#bars, spec);
   }
+}
+
+const escapeMark = "\u001b";
+const colorCode = new RegExp(`(${escapeMark}\\[[\\d;]*m)`);
+
+/** A text whose colours, where there are any, are all that it can do to a terminal. */
+function terminalText(text: string, { isColorSupported }: Colors): string {
+  if (!isColorSupported) return printable(text);
+  const parts = text.split(colorCode);
+  return parts.map((part, i) => (i % 2 === 0 ? printable(part) : part)).join("");
+}
+
+/** JSON escapes most control characters by itself; the others are escaped as it would. */
+function terminalJson(json: string): string {
+  return json.replace(/\p{Cc}/gu, (char) =>
+    char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
 }
 
 function ended(text: string): string {

@@ -29,6 +29,6 @@ export async function loadModel(path: string, options: LoadOptions = {}): Promis
   }
   return modelFromBytes(
     { config: folder.config, safetensors: folder.model, vocab },
-    { runtime, name: folder.path, ...(threads ? { threads } : {}) },
+    { runtime, name: folder.path, verified: folder.verified, ...(threads ? { threads } : {}) },
   );
 }

@@ -93,19 +93,15 @@ export class AssociativeMemory {
     const vOld = lookUp(F, key, V);
     const update = new Float64Array(V);
     for (let c = 0; c < V; c++) update[c] = beta * this.scale * (v[c]! - vOld[c]!);
+    const written = (row: number, c: number): number => F[row * V + c]! + key[row]! * update[c]!; //       (3)
     let squares = 0;
-    for (let row = 0, at = 0; row < key.length; row++) {
-      const share = key[row]!;
-      for (let c = 0; c < V; c++, at++) {
-        const written = F[at]! + share * update[c]!; //                                                     (3)
-        F[at] = written;
-        squares += written * written;
-      }
-    }
+    for (let row = 0; row < key.length; row++) for (let c = 0; c < V; c++) squares += written(row, c) ** 2;
+    // Nothing has been changed so far.
+    if (!Number.isFinite(squares)) throw tooLarge("write", "keys, value or beta");
     // Scaled down only above norm 1, so that a nearly empty memory is not inflated.
-    if (squares > 1) {
-      const share = 1 / Math.sqrt(squares);
-      for (let at = 0; at < F.length; at++) F[at]! *= share; //                                              (4)
+    const share = squares > 1 ? 1 / Math.sqrt(squares) : 1;
+    for (let row = 0, at = 0; row < key.length; row++) {
+      for (let c = 0; c < V; c++, at++) F[at] = share * written(row, c); //                                   (4)
     }
     return vOld;
   }
@@ -136,6 +132,8 @@ export class AssociativeMemory {
     for (const e of keys) {
       this.#checkKeys("read", query, e);
       const value = retrieve(this, query, e);
+      const squares = value.reduce((total, x) => total + x * x, 0);
+      if (!Number.isFinite(squares)) throw tooLarge("read", "query or keys");
       chain.push((query = raw ? value : layerNorm(value))); //                                               (7)
     }
     return chain;
@@ -211,6 +209,12 @@ function wholeSize(name: string, value: number | undefined): number {
   if (value !== undefined && Number.isSafeInteger(value) && value >= 1 && value <= 65_536) return value;
   throw new UsageError(`AssociativeMemory: ${name} must be a whole number from 1 to 65536, not ${value}`, {
     hint: "give size, or keySize and valueSize",
+  });
+}
+
+function tooLarge(what: string, which: string): UsageError {
+  return new UsageError(`${what}: the numbers are too large to compute with; the memory is as it was`, {
+    hint: `give smaller ${which}; lengths of about 1 are usual`,
   });
 }
 

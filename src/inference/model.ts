@@ -3,14 +3,15 @@ import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
 import { DataError } from "../errors.ts";
 import { stateAttrs } from "../graph/index.ts";
+import { sizeOf } from "../graph/tensor.ts";
 import { buildSystem, type SystemSettings, systemSchema } from "../model/registry.ts";
 import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
-import { parseJson } from "../store/json.ts";
+import { decodeUtf8, parseJson } from "../store/json.ts";
 import { type ModelConfig, parseModelConfig } from "../store/modelConfig.ts";
 import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
-import { StepProgram } from "./stepProgram.ts";
+import { StepProgram, StepPrograms } from "./stepProgram.ts";
 import { Stream, type StreamOptions, type StreamSource, Streams } from "./stream.ts";
 
 /** What is known of a model that reads tokens: `config.json`, and the system it names. */
@@ -18,14 +19,14 @@ export interface TokenModelConfig extends ModelConfig {
   readonly system: SystemSettings;
 }
 
-/** The files of a model folder, as bytes, texts or values. */
+/** The files of a model folder, as bytes (`Response.arrayBuffer()` gives them), texts or values. */
 export interface ModelBytes {
   /** `config.json` */
-  readonly config: Uint8Array | string | Readonly<Record<string, unknown>>;
+  readonly config: Uint8Array | ArrayBuffer | string | Readonly<Record<string, unknown>>;
   /** `model.safetensors` */
   readonly safetensors: Uint8Array | ArrayBuffer | Tensors;
   /** `vocab.json` */
-  readonly vocab: Uint8Array | string | readonly string[];
+  readonly vocab: Uint8Array | ArrayBuffer | string | readonly string[];
 }
 
 /** How a model runs. */
@@ -35,7 +36,15 @@ export interface ModelOptions {
   readonly threads?: number;
   /** What the model is called in messages, such as its folder. */
   readonly name?: string;
+  /** Whether the files were compared with a manifest. */
+  readonly verified?: boolean;
 }
+
+/** Most bytes that the state of one stream may take: fast weights of 322 × 322 × 322. */
+const largestState = 2 ** 27;
+/** Most bytes that the state of streams stepped together may take, and most of them. */
+const largestStates = 2 ** 30;
+const mostRows = 2 ** 16;
 
 /** Checks that `config.json` is of a model that reads tokens. */
 export function tokenModelConfig(value: unknown, file = "config.json"): TokenModelConfig {
@@ -63,7 +72,15 @@ export function buildModel(
   tensors: Tensors,
   file = "model.safetensors",
 ): { system: SequenceModel; weights: Map<string, Float32Array> } {
+  refuseOversized(settings, tensors, file);
   const system = buildSystem(settings);
+  const bytes = stateBytes(system);
+  if (bytes > largestState) {
+    throw new DataError(`${file}: the state of one stream of this model takes ${bytes} bytes`, {
+      most: largestState,
+      system: settings,
+    });
+  }
   const wanted = system.parameters.map((tensor) => {
     const { name, shape } = stateAttrs(tensor)!;
     return [name, { dtype: "f32" as const, shape }] as const;
@@ -72,15 +89,30 @@ export function buildModel(
   return { system, weights: new Map(wanted.map(([name]) => [name, floats(tensors[name]!)])) };
 }
 
+/** A size that is larger than all weights together belongs to no model of these weights. */
+function refuseOversized(settings: SystemSettings, tensors: Tensors, file: string): void {
+  const weights = Object.values(tensors).reduce((total, { data }) => total + data.length, 0);
+  for (const [name, value] of Object.entries(settings)) {
+    if (typeof value !== "number" || value <= weights) continue;
+    throw new DataError(`${file}: ${weights} weights are too few for a model with ${name} ${value}`, {
+      hint: "config.json belongs to another model",
+    });
+  }
+}
+
+/** Bytes of the recurrent state of one stream. */
+function stateBytes({ recurrent }: SequenceModel): number {
+  return recurrent.reduce((total, { shape }) => total + 4 * sizeOf(shape(1)), 0);
+}
+
 /** Makes a model of the files of a model folder. */
 export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmModel {
   const at = (name: string) => (options.name ? `${options.name}/${name}` : name);
   const config = tokenModelConfig(jsonOf(files.config, at("config.json")), at("config.json"));
   const { safetensors } = files;
-  const tensors =
-    safetensors instanceof ArrayBuffer || ArrayBuffer.isView(safetensors)
-      ? decodeSafetensors(safetensors, { file: at("model.safetensors"), finite: true }).tensors
-      : safetensors;
+  const tensors = isBytes(safetensors)
+    ? decodeSafetensors(safetensors, { file: at("model.safetensors"), finite: true }).tensors
+    : safetensors;
   const { system, weights } = buildModel(config.system, tensors, at("model.safetensors"));
   const words = jsonOf(files.vocab, at("vocab.json"));
   const vocabulary = vocabularyOf(words, config.system.vocabulary, at("vocab.json"));
@@ -89,16 +121,23 @@ export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmMod
 
 /** A model that answers. Its streams share the compiled program; `release` frees it. */
 export class FwmModel implements StreamSource {
-  private readonly programs = new Map<number, Promise<StepProgram>>();
+  private readonly programs: StepPrograms;
+  /** Whether its files were compared with a manifest; without one, damage may go unseen. */
+  readonly verified: boolean;
 
   /** For `modelFromBytes` and `loadModel`. */
   constructor(
     readonly config: TokenModelConfig,
     readonly vocabulary: Vocabulary,
     private readonly system: SequenceModel,
-    private readonly weights: ReadonlyMap<string, Float32Array>,
-    private readonly options: ModelOptions,
-  ) {}
+    weights: ReadonlyMap<string, Float32Array>,
+    { runtime, threads = 1, verified = false }: ModelOptions,
+  ) {
+    this.verified = verified;
+    this.programs = new StepPrograms((rows) =>
+      StepProgram.compile(system, weights, rows, runtime, { threads }),
+    );
+  }
 
   /** Number of trained weights. */
   get weightCount(): number {
@@ -120,32 +159,29 @@ export class FwmModel implements StreamSource {
     return new Streams(this, count, options);
   }
 
+  /** How many streams can be stepped together. */
+  get mostRows(): number {
+    return Math.min(mostRows, Math.floor(largestStates / stateBytes(this.system)));
+  }
+
   /** The compiled step for a number of rows over a state of its own; streams call this. */
-  async program(rows: number): Promise<Program> {
-    const { runtime, threads = 1 } = this.options;
-    let made = this.programs.get(rows);
-    if (!made) {
-      made = StepProgram.compile(this.system, this.weights, rows, runtime, { threads });
-      this.programs.set(rows, made);
-      // One that cannot be compiled is not kept: the next call tries again.
-      made.catch(() => this.programs.delete(rows));
-    }
-    return (await made).instance();
+  program(rows: number): Promise<Program> {
+    return this.programs.instance(rows);
   }
 
   /** Frees the runtime's memory. The model's streams cannot read any more. */
   async release(): Promise<void> {
-    const programs = [...this.programs.values()];
-    this.programs.clear();
-    for (const program of await Promise.allSettled(programs)) {
-      if (program.status === "fulfilled") await program.value.release();
-    }
+    await this.programs.release();
   }
+}
+
+function isBytes(value: unknown): value is Uint8Array | ArrayBuffer {
+  return value instanceof ArrayBuffer || ArrayBuffer.isView(value);
 }
 
 function jsonOf(value: unknown, file: string): unknown {
   if (typeof value === "string") return parseJson(value, { file });
-  if (value instanceof Uint8Array) return parseJson(new TextDecoder().decode(value), { file });
+  if (isBytes(value)) return parseJson(decodeUtf8(new Uint8Array(value), file), { file });
   return value;
 }
 

@@ -10,13 +10,11 @@ import { State } from "../runtime/state.ts";
 /** Prefix of the outputs that are insights into the step. */
 export const tracePrefix = "trace.";
 
-/** A compiled step for a number of rows, shared by all streams of that number. */
+/** A compiled step for a number of rows. */
 export class StepProgram {
-  private released = false;
-
   private constructor(
-    private readonly plan: ProgramPlan,
-    private readonly session: Session,
+    readonly plan: ProgramPlan,
+    readonly session: Session,
   ) {}
 
   /** Compiles the step for `rows` rows. */
@@ -46,26 +44,83 @@ export class StepProgram {
     const session = await runtime.createSession(lower({ ...graph, embedded }), options);
     return new StepProgram({ ...whole, graph, states: without(whole.states, isWeight) }, session);
   }
+}
 
-  /** The program over a state of its own, all zeros. */
-  instance(): Program {
-    const own = new State();
-    for (const tensor of this.plan.states.values()) own.declare(stateAttrs(tensor)!);
-    const { session } = this;
-    return new Program(this.plan, own, {
-      run: (feeds, into) => {
-        if (this.released) throw new UsageError("the model was released and cannot run any more");
-        return session.run(feeds, into);
-      },
-      release: () => Promise.resolve(),
+interface Kept {
+  readonly step: Promise<StepProgram>;
+  /** Calls that need it at the moment. */
+  users: number;
+}
+
+/**
+ * The compiled steps of a model, by their number of rows. Each holds a copy of the weights, so only those used last
+ * are kept; a stream whose step was let go has it compiled again.
+ */
+export class StepPrograms {
+  private readonly kept = new Map<number, Kept>();
+  private released = false;
+
+  constructor(
+    private readonly compile: (rows: number) => Promise<StepProgram>,
+    private readonly most = 3,
+  ) {}
+
+  /** The program for a number of rows over a state of its own, all zeros. */
+  instance(rows: number): Promise<Program> {
+    return this.use(rows, ({ plan }) => {
+      const own = new State();
+      for (const tensor of plan.states.values()) own.declare(stateAttrs(tensor)!);
+      return new Program(plan, own, {
+        run: (feeds, into) => this.use(rows, ({ session }) => session.run(feeds, into)),
+        release: () => Promise.resolve(),
+      });
     });
   }
 
   /** Frees the runtime's memory, for all streams. */
   async release(): Promise<void> {
     this.released = true;
-    await this.session.release();
+    const all = [...this.kept.values()];
+    this.kept.clear();
+    for (const { step } of all) await free(step);
   }
+
+  private async use<T>(rows: number, act: (step: StepProgram) => T | Promise<T>): Promise<T> {
+    if (this.released) throw new UsageError("the model was released and cannot run any more");
+    const found = this.kept.get(rows) ?? { step: this.compile(rows), users: 0 };
+    this.kept.delete(rows);
+    this.kept.set(rows, found);
+    found.users++;
+    try {
+      // One that cannot be compiled is not kept: the next call tries again.
+      const step = await found.step.catch((error: unknown) => {
+        if (this.kept.get(rows) === found) this.kept.delete(rows);
+        throw error;
+      });
+      return await act(step);
+    } finally {
+      found.users--;
+      await this.evict();
+    }
+  }
+
+  /** Lets the steps go that were not used for longest, as long as nobody needs them. */
+  private async evict(): Promise<void> {
+    for (const [rows, { step, users }] of this.kept) {
+      if (this.kept.size <= this.most) return;
+      if (users > 0) continue;
+      this.kept.delete(rows);
+      await free(step);
+    }
+  }
+}
+
+/** One that was never compiled has nothing to free. */
+async function free(step: Promise<StepProgram>): Promise<void> {
+  await step.then(
+    ({ session }) => session.release(),
+    () => undefined,
+  );
 }
 
 function without<V>(map: ReadonlyMap<string, V>, unwanted: (name: string) => boolean): Map<string, V> {

@@ -6,7 +6,8 @@
  * model's own best answer is read in its place, which is right for a user who has none to give.
  */
 import type { Vocabulary } from "../data/vocabulary.ts";
-import { UsageError } from "../errors.ts";
+import { DataError, UsageError } from "../errors.ts";
+import { sizeOf, type Tensor } from "../graph/tensor.ts";
 import type { NamedVectors, TraceRow, Tracer } from "../model/sequence.ts";
 import type { HostData } from "../runtime/host.ts";
 import type { Program } from "../runtime/program.ts";
@@ -72,6 +73,8 @@ export interface StreamSource {
   readonly vocabulary: Vocabulary;
   /** How an answer is traced back; undefined for a system that has nothing to show. */
   readonly tracer: Tracer | undefined;
+  /** How many streams can be stepped together. */
+  readonly mostRows: number;
   /** The compiled step for a number of rows, over a state of its own. */
   program(rows: number): Promise<Program>;
 }
@@ -105,6 +108,12 @@ export class Streams {
   ) {
     if (!Number.isSafeInteger(size) || size < 1) {
       throw new UsageError(`streams: there must be a whole number of them, at least 1, not ${size}`);
+    }
+    if (size > source.mostRows) {
+      throw new UsageError(`streams: ${size} are too many to step together`, {
+        most: source.mostRows,
+        hint: "take several groups; a group is fast from a few dozen on",
+      });
     }
     this.window = window;
     this.rows = Array.from({ length: size }, freshRow);
@@ -194,12 +203,33 @@ export class Streams {
     });
   }
 
-  /** Puts a row back to a snapshot, of this or another stream of the same model. */
+  /** Puts a row back to a snapshot, of this or another stream of the same model; anything else is a `UsageError`. */
   async restore(row: number, snapshot: StreamSnapshot): Promise<void> {
     this.row(row);
-    await this.enqueue(() => {
+    await this.enqueue(async () => {
+      this.checkSnapshot(snapshot, await this.ready());
       this.put(row, snapshot);
     });
+  }
+
+  private checkSnapshot({ state, history, pending, begun }: StreamSnapshot, { plan }: Program): void {
+    const { tracer, vocabulary } = this.source;
+    const rowSize = (tensor: Tensor | undefined): number => sizeOf(tensor!.shape) / this.size;
+    for (const name of plan.updated) checkVector(name, state.get(name), rowSize(plan.states.get(name)));
+    const foreign = [...state.keys()].find((name) => !plan.updated.includes(name));
+    if (foreign !== undefined) throw badSnapshot(`it has a state ${foreign}, which the model has not`);
+    for (const { word, vectors } of history) {
+      if (vocabulary.id(word) === undefined)
+        throw badSnapshot(`${JSON.stringify(word)} is no word of the model`);
+      for (const name of tracer?.keep ?? []) {
+        const size = rowSize(plan.outputs.get(tracePrefix + name));
+        checkVector(name, Object.hasOwn(vectors, name) ? vectors[name] : undefined, size);
+      }
+    }
+    if (pending !== undefined && vocabulary.words[pending] === undefined) {
+      throw badSnapshot(`no word has number ${pending}, which it would read next`);
+    }
+    if (typeof begun !== "boolean") throw badSnapshot("it does not say whether its story has begun");
   }
 
   private row(row: number): Row {
@@ -260,13 +290,27 @@ export class Streams {
       pieces.forEach((piece, b) => {
         tokens[b] = piece[t] ?? 0;
       });
-      const outputs = await program.run({ tokens });
+      const outputs = await program.run({ tokens }, undefined, ({ logits }) =>
+        pieces.every((piece, b) => t >= piece.length || this.rowOf(logits!, b).every(Number.isFinite)),
+      );
+      this.refuseNonFinite(outputs.logits!, pieces, t);
       pieces.forEach((piece, b) => {
         if (t < piece.length) this.remember(b, piece[t]!, outputs);
         else this.keep(program, b);
         if (t === piece.length - 1) atEnd?.(b, outputs);
       });
     }
+  }
+
+  /** The state is as it was before the token; what weights that large would answer means nothing. */
+  private refuseNonFinite(logits: HostData, pieces: readonly (readonly number[])[], t: number): void {
+    pieces.forEach((piece, b) => {
+      if (t >= piece.length || this.rowOf(logits, b).every(Number.isFinite)) return;
+      throw new DataError(
+        `the model's numbers are not finite any more at ${JSON.stringify(this.source.vocabulary.word(piece[t]!))}`,
+        { row: b, hint: "its weights are too large or damaged; use another checkpoint" },
+      );
+    });
   }
 
   /** A row's tokens behind what has to come first: the answer that is still out, and the story's beginning. */
@@ -395,6 +439,21 @@ function setState(program: Program, b: number, rows: number, state: StreamSnapsh
 /** Row `b` of a batch of values. */
 function part(data: HostData, b: number, size: number): Float32Array {
   return (data as Float32Array).subarray(b * size, (b + 1) * size);
+}
+
+function checkVector(name: string, vector: unknown, size: number): void {
+  if (!(vector instanceof Float32Array) || vector.length !== size) {
+    const found = vector instanceof Float32Array ? `${vector.length} numbers` : typeof vector;
+    throw badSnapshot(`${name} is ${found}, not a Float32Array of ${size}`);
+  }
+  const at = vector.findIndex((value) => !Number.isFinite(value));
+  if (at >= 0) throw badSnapshot(`${name}[${at}] is ${vector[at]}`);
+}
+
+function badSnapshot(problem: string): UsageError {
+  return new UsageError(`restore: not a snapshot of this model: ${problem}`, {
+    hint: "give what snapshot() of a stream of the same model gave",
+  });
 }
 
 function softmax(logits: Float32Array): Float64Array {

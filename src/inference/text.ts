@@ -21,21 +21,34 @@ export function encodeText(vocabulary: Vocabulary, text: string | readonly strin
   return words.map((word) => vocabulary.id(word)!);
 }
 
+/** How many unknown words are named, with suggestions; a text in another language has thousands. */
+const mostNamed = 10;
+
 /** Words that a model's vocabulary does not have. */
 export class UnknownWordError extends UsageError {
-  /** Each unknown word with the nearest known ones. */
+  /** The first unknown words, ten at most, each with the nearest known ones. */
   readonly suggestions: ReadonlyMap<string, readonly string[]>;
 
   constructor(unknown: readonly string[], known: readonly string[]) {
-    const suggestions = new Map(unknown.map((word) => [word, nearest(word, known)]));
+    const named = unknown.slice(0, mostNamed);
+    const suggestions = new Map(named.map((word) => [word, nearest(word, known)]));
     const lines = [...suggestions].map(
       ([word, close]) =>
-        [word, close.length > 0 ? `nearest: ${close.join(", ")}` : "nothing near it is known"] as const,
+        [
+          shortened(word),
+          close.length > 0 ? `nearest: ${close.join(", ")}` : "nothing near it is known",
+        ] as const,
     );
+    const more = unknown.length - named.length;
     super(
-      `the model does not know ${unknown.map((word) => JSON.stringify(word)).join(", ")}`,
+      `the model does not know ${named.map((word) => JSON.stringify(shortened(word))).join(", ")}` +
+        (more > 0 ? ` and ${more} more words` : ""),
       Object.fromEntries(lines),
     );
     this.suggestions = suggestions;
   }
+}
+
+function shortened(word: string): string {
+  return word.length > 40 ? `${word.slice(0, 40)}…` : word;
 }

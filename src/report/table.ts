@@ -1,10 +1,13 @@
 /**
  * Tables in plain text: columns as wide as their widest cell, two blanks apart.
  */
+import { printable } from "../errors.ts";
 
 /** Lays rows out in columns; the first is the head. The first column is aligned left, the others right. */
 export function table(rows: readonly (readonly (string | number)[])[]): string {
-  const cells = rows.map((row) => row.map((cell) => (typeof cell === "number" ? thousands(cell) : cell)));
+  const cells = rows.map((row) =>
+    row.map((cell) => (typeof cell === "number" ? thousands(cell) : printable(cell).replace(/\s/g, " "))),
+  );
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map((row) => row[column]?.length ?? 0)),
   );

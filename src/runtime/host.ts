@@ -52,7 +52,23 @@ export function toHost(name: string, value: HostValue, type: TensorType): HostTe
     });
   }
   const host = allocate(shape, dtype);
-  if (host.data instanceof BigInt64Array) host.data.set(Array.from(array as ArrayLike<number>, BigInt));
-  else host.data.set(array as ArrayLike<number>);
+  fillFrom(name, host, array as ArrayLike<number>);
   return host;
+}
+
+/** Copies numbers into a tensor; one that its dtype would change silently, such as 1.7 for i32, is refused. */
+export function fillFrom(name: string, { data, dtype }: HostTensor, values: ArrayLike<number>): void {
+  for (let i = 0; i < values.length; i++) {
+    if (dtype === "f32" || isHeldBy(dtype, values[i]!)) continue;
+    throw new ShapeError(`${name}[${i}]: ${values[i]} given for ${dtype}`, {
+      expected: dtype === "bool" ? "0 or 1" : "a whole number in its range",
+    });
+  }
+  if (data instanceof BigInt64Array) data.set(Array.from(values, BigInt));
+  else data.set(values);
+}
+
+function isHeldBy(dtype: Exclude<DType, "f32">, value: number): boolean {
+  if (dtype === "bool") return value === 0 || value === 1;
+  return dtype === "i32" ? (value | 0) === value : Number.isSafeInteger(value);
 }

@@ -189,7 +189,7 @@ export class Program {
       }
     }
     for (const [name, type] of this.plan.inputs) {
-      const value = inputs[name];
+      const value = Object.hasOwn(inputs, name) ? inputs[name] : undefined;
       if (value === undefined) {
         throw new UsageError(`run: input ${name} is missing`, { expected: showType(type) });
       }

@@ -3,7 +3,7 @@ import { DataError, nearest, ShapeError, UsageError } from "../errors.ts";
 import type { Initial, StateAttrs } from "../graph/ops/source.ts";
 import { sameShape, showType, sizeOf } from "../graph/tensor.ts";
 import { keyOf, normal, uniform } from "../random.ts";
-import { allocate, type HostData, type HostTensor } from "./host.ts";
+import { allocate, fillFrom, type HostData, type HostTensor } from "./host.ts";
 
 /** Two buffers per name: a run reads one and writes the other, then they change places. Nothing is copied. */
 interface Slot {
@@ -65,8 +65,7 @@ export class State {
     if (values.length !== sizeOf(current.shape)) {
       throw new ShapeError(`state ${name}: ${values.length} values given`, { expected: showType(current) });
     }
-    if (current.data instanceof BigInt64Array) current.data.set(Array.from(values, BigInt));
-    else current.data.set(values);
+    fillFrom(`state ${name}`, current, values);
   }
 
   /** Copies of the tensors whose name passes `filter`, e.g. to save them. */

@@ -53,8 +53,20 @@ export class AppendFile {
     this.#open = false;
     try {
       this.sync();
-    } finally {
+    } catch (error) {
+      this.#shut();
+      throw error;
+    }
+    const failure = this.#shut();
+    if (failure) throw new StorageError(`cannot close ${basename(this.path)}`, this.path, failure.error);
+  }
+
+  #shut(): { error: unknown } | undefined {
+    try {
       closeSync(this.#descriptor);
+      return undefined;
+    } catch (error) {
+      return { error };
     }
   }
 

@@ -16,43 +16,64 @@ export type FileSystem = Pick<typeof promises, "mkdir" | "open" | "rename" | "rm
 /** The disk itself. */
 export const nodeFileSystem: FileSystem = promises;
 
-/** A write that the operating system refused; `code` is its reason, such as ENOSPC. */
+/** A call that the operating system refused; `code` is its reason, such as ENOSPC. */
 export class StorageError extends FwmError {
   override readonly name = "StorageError";
   readonly code: string;
 
   constructor(action: string, path: string, cause: unknown) {
     const code = errorCode(cause);
-    super(`${action}: ${reasons[code] ?? (cause instanceof Error ? cause.message : String(cause))}`, {
-      path: resolve(path),
-      code,
-      hint: hints[code] ?? "nothing half-written was left behind; earlier checkpoints are untouched",
-    });
+    const reason = systemReason(code)?.[0] ?? (cause instanceof Error ? cause.message : String(cause));
+    super(`${action}: ${reason}`, { path: resolve(path), code, hint: systemReason(code)?.[1] });
     this.code = code;
   }
 }
 
-const reasons: Readonly<Record<string, string>> = {
-  ENOSPC: "the disk is full",
-  EDQUOT: "the disk quota is used up",
-  EROFS: "the file system is read-only",
-  EPERM: "the operation is not permitted",
-  EACCES: "permission denied",
-  EIO: "the disk reports an input/output error",
-  ENOENT: "the folder does not exist",
-  ENOTDIR: "a part of the path is not a folder",
-};
-
 const freeSpace = "free some space or choose a folder on another disk; a run goes on with --resume";
-const elsewhere = "choose a folder you may write to, or change its permissions; a run goes on with --resume";
+const fewerFiles = "close other programs, run less at once, or raise the limit (ulimit -n)";
 
-const hints: Readonly<Record<string, string>> = {
-  ENOSPC: freeSpace,
-  EDQUOT: freeSpace,
-  EROFS: elsewhere,
-  EPERM: elsewhere,
-  EACCES: elsewhere,
-};
+/** What the operating system means, and what to do about it. */
+const reasons: ReadonlyMap<string, readonly [reason: string, hint: string]> = new Map([
+  ["ENOSPC", ["the disk is full", freeSpace]],
+  ["EDQUOT", ["the disk quota is used up", freeSpace]],
+  [
+    "EROFS",
+    [
+      "the file system is read-only",
+      "mount it for writing or choose a folder on another one; a run goes on with --resume",
+    ],
+  ],
+  [
+    "EPERM",
+    [
+      "not permitted, whatever the permissions say",
+      "the folder or file may be immutable (lsattr shows it); choose a folder you may write to",
+    ],
+  ],
+  ["EACCES", ["permission denied", "choose a folder of your own, or change its permissions or owner"]],
+  ["EIO", ["the disk reports an input/output error", "copy what you need elsewhere, and check the disk"]],
+  [
+    "ENOENT",
+    [
+      "no such file or folder",
+      "check the path; if it was there before, it was removed, renamed or unmounted meanwhile",
+    ],
+  ],
+  ["ENOTDIR", ["a part of the path is not a folder", "check the path"]],
+  ["EISDIR", ["it is a folder", "give the path of a file"]],
+  ["EEXIST", ["it exists already", "choose another path, or remove it first"]],
+  ["ENOTEMPTY", ["the folder is not empty", "choose another path, or remove it first"]],
+  ["ENAMETOOLONG", ["the name is too long", "choose a shorter path"]],
+  ["ELOOP", ["too many symbolic links", "give the path that the links lead to"]],
+  ["EBUSY", ["it is in use", "close what uses it, or choose another path"]],
+  ["EMFILE", ["too many open files", fewerFiles]],
+  ["ENFILE", ["too many open files on the whole system", fewerFiles]],
+]);
+
+/** What an operating system's code means and what to do about it; undefined for one that is not known. */
+export function systemReason(code: string): readonly [reason: string, hint: string] | undefined {
+  return reasons.get(code);
+}
 
 /** The operating system's code of an error, or "" if it carries none. */
 export function errorCode(error: unknown): string {
@@ -127,12 +148,7 @@ export async function removeLeftovers(folder: string, fs: FileSystem = nodeFileS
 export async function syncFolder(path: string, fs: FileSystem = nodeFileSystem): Promise<void> {
   // Windows cannot open a folder, and needs no such call: NTFS journals names itself.
   if (process.platform === "win32") return;
-  const handle = await fs.open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await withHandle(await fs.open(path, "r"), (handle) => handle.sync());
 }
 
 let temporaries = 0;
@@ -143,13 +159,26 @@ export function temporaryBeside(path: string, tag = `${process.pid}-${temporarie
 }
 
 async function writeSynced(path: string, content: Uint8Array | string, fs: FileSystem): Promise<void> {
-  const handle = await fs.open(path, "wx");
-  try {
+  await withHandle(await fs.open(path, "wx"), async (handle) => {
     await handle.writeFile(content);
     await handle.sync();
-  } finally {
-    await handle.close();
+  });
+}
+
+/** Uses a file and closes it; where both fail, the first error is the one to report. */
+export async function withHandle<T>(
+  handle: promises.FileHandle,
+  use: (handle: promises.FileHandle) => Promise<T>,
+): Promise<T> {
+  let result: T;
+  try {
+    result = await use(handle);
+  } catch (error) {
+    await handle.close().catch(() => undefined);
+    throw error;
   }
+  await handle.close();
+  return result;
 }
 
 async function guarded(

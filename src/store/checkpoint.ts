@@ -16,7 +16,6 @@ import { readdir } from "node:fs/promises";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import { DataError } from "../errors.ts";
 import {
-  errorCode,
   type FileSystem,
   nodeFileSystem,
   removeAtomically,
@@ -28,6 +27,7 @@ import {
   type ExtraFiles,
   encodeExtras,
   encodeFinite,
+  encodeState,
   type JsonObject,
   readExtras,
   readJson,
@@ -40,6 +40,7 @@ import {
   encodeManifest,
   manifestFile,
   openVerified,
+  unreadableFolder,
   type VerifiedFolder,
 } from "./manifest.ts";
 import { readIfPresent } from "./read.ts";
@@ -120,13 +121,35 @@ export async function loadCheckpoint(
   { which = "last" }: { readonly which?: string } = {},
 ): Promise<LoadedCheckpoint> {
   if (which === "last" || which === "best") {
-    const isCheckpoint = await readIfPresent(join(path, manifestFile));
-    return readCheckpoint(isCheckpoint ? path : join(path, await pointedAt(path, which)));
+    if (await readIfPresent(join(path, manifestFile))) return readCheckpoint(path);
+    return readChosen(async () => join(path, await pointedAt(path, which)), readCheckpoint);
   }
   return readCheckpoint(
     checkpointName.test(which) ? join(path, which) : isAbsolute(which) ? which : resolve(which),
   );
 }
+
+/**
+ * Reads the checkpoint that a run's pointers choose. A run that trains moves them and removes old checkpoints while we
+ * read: then what is gone was the former choice, and the new one is read.
+ */
+export async function readChosen<T>(
+  choose: () => Promise<string>,
+  read: (path: string) => Promise<T>,
+): Promise<T> {
+  for (let path = await choose(), attempt = 1; ; attempt++) {
+    try {
+      return await read(path);
+    } catch (error) {
+      const now = await choose();
+      if (!(error instanceof DataError) || now === path || attempt === mostChoices) throw error;
+      path = now;
+    }
+  }
+}
+
+/** A run that saves faster than its checkpoints can be read is given up at last. */
+const mostChoices = 50;
 
 /** A folder that could not be used, and why. */
 export interface Damage {
@@ -180,7 +203,7 @@ export async function listCheckpoints(runFolder: string): Promise<CheckpointEntr
       })
       .sort((a, b) => a.step - b.step || a.revision - b.revision);
   } catch (error) {
-    throw new DataError(`${run}: not a readable folder`, { reason: errorCode(error) });
+    throw unreadableFolder(run, error);
   }
 }
 
@@ -254,7 +277,7 @@ function checkpointContentFiles(content: CheckpointContent): Map<string, Uint8Ar
     [config, text.encode(formatJson(content.config, config))],
     [model, encodeFinite(content.model, model)],
     [optimizer, encodeFinite(content.optimizer, optimizer)],
-    [state, text.encode(formatJson(content.state, state))],
+    [state, encodeState(content.state, state)],
     ...encodeExtras(content.files),
   ]);
 }

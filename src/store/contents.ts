@@ -2,7 +2,7 @@
  * The files inside checkpoint and model folders, as values: what both kinds of folder share.
  */
 import { join } from "node:path";
-import { parseJsonObject } from "./json.ts";
+import { formatJson, parseJsonObject } from "./json.ts";
 import { isPlainName, type VerifiedFolder } from "./manifest.ts";
 import { largestJson } from "./read.ts";
 import {
@@ -37,12 +37,16 @@ export async function readTensors(folder: VerifiedFolder, name: string): Promise
   return decodeSafetensors(await folder.read(name), { file: join(folder.path, name), finite: true }).tensors;
 }
 
-/** The files of a verified folder that are none of a checkpoint's own. */
+/** Further files that are read from a folder without a manifest: what a model comes with, and nothing else. */
+const knownExtras: ReadonlySet<string> = new Set(["vocab.json", "README.md"]);
+
+/** The files of a folder that are none of a checkpoint's own; none is larger than a JSON file may be. */
 export async function readExtras(folder: VerifiedFolder): Promise<Readonly<Record<string, Uint8Array>>> {
   const files: Record<string, Uint8Array> = Object.create(null) as Record<string, Uint8Array>;
   const own: readonly string[] = Object.values(checkpointFiles);
   for (const name of folder.names) {
-    if (!own.includes(name)) files[name] = await folder.read(name);
+    if (own.includes(name) || !(folder.manifest || knownExtras.has(name))) continue;
+    files[name] = await folder.read(name, largestJson);
   }
   return files;
 }
@@ -50,12 +54,22 @@ export async function readExtras(folder: VerifiedFolder): Promise<Readonly<Recor
 /** Tensors as a file's bytes; NaN or an infinity among them is a `NonFiniteError`. */
 export function encodeFinite(tensors: Tensors, name: string): Uint8Array {
   const bad = firstNonFinite(tensors);
-  if (bad) {
-    throw new NonFiniteError(`${name}: ${bad.name}[${bad.index}] is ${bad.value}; nothing was saved`, {
-      hint: "training has diverged; the last checkpoint is untouched",
-    });
-  }
+  if (bad) throw new NonFiniteError(name, bad.name, `[${bad.index}]`, bad.value);
   return encodeSafetensors(tensors);
+}
+
+/** Training state as a file's bytes; NaN or an infinity in it is a `NonFiniteError`. */
+export function encodeState(state: JsonObject, name: string): Uint8Array {
+  requireFinite(state, "", name);
+  return new TextEncoder().encode(formatJson(state, name));
+}
+
+function requireFinite(value: unknown, path: string, file: string): void {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new NonFiniteError(file, path, "", value);
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, member] of Object.entries(value)) {
+    requireFinite(member, path === "" ? key : `${path}.${key}`, file);
+  }
 }
 
 /** Extra files as bytes, their names checked. */

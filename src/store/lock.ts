@@ -3,27 +3,39 @@
  *
  * A lock whose process is gone is taken over: a process is known by its id, its host and the moment it began,
  * since ids are used again. Of another host nothing can be asked, so its lock counts as abandoned once the
- * owner has not touched it for ten minutes.
+ * owner has not touched it for ten minutes. No clock is trusted further than that: it may have been set back.
  */
 
 import { randomUUID } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
-import { mkdir, readFile, rm, utimes } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { lstat, readFile, stat, utimes } from "node:fs/promises";
 import { hostname } from "node:os";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { z } from "zod";
 import { FwmError, UsageError } from "../errors.ts";
-import { errorCode, type FileSystem, nodeFileSystem, StorageError, temporaryBeside } from "./atomic.ts";
+import {
+  errorCode,
+  type FileSystem,
+  nodeFileSystem,
+  StorageError,
+  temporaryBeside,
+  withHandle,
+} from "./atomic.ts";
 
 /** Name of the file in a run folder. */
 export const lockFile = "run.lock";
 
 /** After this silence, in milliseconds, a process on another host counts as gone. */
-export const silenceLimit = 10 * 60_000;
+const silenceLimit = 10 * 60_000;
 
-/** A lock that cannot be read was cut while it was written; that takes no longer than this. */
-const writingTime = 5_000;
+/** Writing a lock takes no longer than this, in milliseconds; one that stays unreadable was cut by a crash. */
+const writingTime = 1_000;
+
+/** How long, in milliseconds, others may be busy taking an abandoned lock away. */
+const patience = 5 * writingTime;
+
+const largestLock = 10_000;
 
 /** Which process this is, such that a later one with the same id is not mistaken for it. */
 export const processSchema = z.strictObject({
@@ -55,6 +67,14 @@ export function isRunning({ pid, host, started }: ProcessIdentity): boolean | un
   return now === null || started === null || now === started;
 }
 
+/**
+ * Whether a sign of life is too old to count, in milliseconds since 1970. One that lies as far ahead was given before
+ * the clock was set back, and counts as little.
+ */
+export function isSilent(lastSign: number): boolean {
+  return Math.abs(Date.now() - lastSign) > silenceLimit;
+}
+
 /** A lock that is held until it is released. */
 export interface RunLock {
   /** Says that the owner lives, and fails if somebody else took the lock over meanwhile. */
@@ -67,11 +87,13 @@ export interface RunLock {
 export async function acquireLock(folder: string, fs: FileSystem = nodeFileSystem): Promise<RunLock> {
   const path = join(resolve(folder), lockFile);
   const token = randomUUID();
-  for (let attempt = 0; attempt < 3; attempt++) {
-    if (await create(path, token, fs)) return heldLock(path, token);
-    await takeAway(path);
+  const begin = performance.now();
+  while (!(await create(path, token, fs))) {
+    const waited = performance.now() - begin;
+    if (waited > patience) throw inUse(path, undefined);
+    await takeAway(path, waited, fs);
   }
-  throw inUse(path, undefined);
+  return heldLock(path, token, fs);
 }
 
 async function create(path: string, token: string, fs: FileSystem): Promise<boolean> {
@@ -83,13 +105,13 @@ async function create(path: string, token: string, fs: FileSystem): Promise<bool
   });
   if (!handle) return false;
   try {
-    await handle.writeFile(`${JSON.stringify({ token, process: thisProcess() })}\n`);
+    await withHandle(handle, () =>
+      handle.writeFile(`${JSON.stringify({ token, process: thisProcess() })}\n`),
+    );
     return true;
   } catch (error) {
     await fs.rm(path, { force: true }).catch(() => undefined);
     throw refuse(error);
-  } finally {
-    await handle.close();
   }
 }
 
@@ -97,49 +119,67 @@ async function create(path: string, token: string, fs: FileSystem): Promise<bool
  * Takes an abandoned lock away; a lock in use is an error. One at a time, and each looks again when it is its turn:
  * nobody takes away the fresh lock of one who was quicker.
  */
-async function takeAway(path: string): Promise<void> {
-  await refuseInUse(path);
+async function takeAway(path: string, waited: number, fs: FileSystem): Promise<void> {
+  const early = await lockAt(path);
+  if (early === "gone") return;
+  if (early !== "unreadable") await refuseInUse(path, early.process);
   const turn = temporaryBeside(path, "turn");
   try {
-    await mkdir(turn);
+    if (!(await takeTurn(turn, waited, fs))) return;
+    try {
+      const lock = await settledLock(path);
+      if (lock !== "gone" && lock !== "unreadable") await refuseInUse(path, lock.process);
+      await fs.rm(path, { force: true });
+    } finally {
+      await fs.rm(turn, { recursive: true, force: true }).catch(() => undefined);
+    }
   } catch (error) {
-    if (errorCode(error) !== "EEXIST")
-      throw new StorageError("cannot take the abandoned lock away", path, error);
-    // Somebody is at it, for a moment; or was, and crashed.
-    await setTimeout(20);
-    if (ageOf(turn) > writingTime) await rm(turn, { recursive: true, force: true });
-    return;
+    if (error instanceof FwmError) throw error;
+    throw new StorageError("cannot take the abandoned lock away", path, error);
   }
+}
+
+/** Whether it is ours to take the lock away now. A turn that stays was left by a crash; no clock is asked. */
+async function takeTurn(turn: string, waited: number, fs: FileSystem): Promise<boolean> {
   try {
-    await refuseInUse(path);
-    await rm(path, { force: true });
-  } finally {
-    await rm(turn, { recursive: true, force: true });
+    await fs.mkdir(turn);
+    return true;
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
   }
+  if (waited > 2 * writingTime) await fs.rm(turn, { recursive: true, force: true });
+  await setTimeout(20);
+  return false;
 }
 
-async function refuseInUse(path: string): Promise<void> {
-  const text = await textAt(path);
-  if (text === undefined) return;
-  const owner = parseLock(text)?.process;
-  if (!isAbandoned(path, owner)) throw inUse(path, owner);
+/** The lock, once whoever is writing it has had the time to. */
+async function settledLock(path: string): ReturnType<typeof lockAt> {
+  const end = performance.now() + writingTime;
+  let lock = await lockAt(path);
+  while (lock === "unreadable" && performance.now() < end) {
+    await setTimeout(50);
+    lock = await lockAt(path);
+  }
+  return lock;
 }
 
-function isAbandoned(path: string, owner: ProcessIdentity | undefined): boolean {
-  const running = owner && isRunning(owner);
-  if (running !== undefined) return !running;
-  return ageOf(path) > (owner ? silenceLimit : writingTime);
+async function refuseInUse(path: string, owner: ProcessIdentity): Promise<void> {
+  if (isRunning(owner) ?? !(await isSilentLock(path))) throw inUse(path, owner);
 }
 
-/** Milliseconds since something was last changed; what is not there is old. */
-function ageOf(path: string): number {
-  return Date.now() - (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0);
+async function isSilentLock(path: string): Promise<boolean> {
+  return stat(path).then(
+    ({ mtimeMs }) => isSilent(mtimeMs),
+    () => true,
+  );
 }
 
-function heldLock(path: string, token: string): RunLock {
+function heldLock(path: string, token: string, fs: FileSystem): RunLock {
   return {
     async touch() {
-      if ((await tokenAt(path)) !== token) {
+      const lock = await lockAt(path);
+      if (lock === "gone") throw await lostLock(path);
+      if (lock === "unreadable" || lock.token !== token) {
         throw new FwmError(`${path}: another process has taken this run over`, {
           hint: "this process stops so that two do not write into one folder",
         });
@@ -150,9 +190,29 @@ function heldLock(path: string, token: string): RunLock {
       });
     },
     async release() {
-      if ((await tokenAt(path)) === token) await rm(path, { force: true });
+      const lock = await lockAt(path);
+      if (lock === "gone" || lock === "unreadable" || lock.token !== token) return;
+      await fs.rm(path, { force: true }).catch((error: unknown) => {
+        throw new StorageError("cannot release the lock", path, error);
+      });
     },
   };
+}
+
+/** Why a lock that we held is not there any more. */
+async function lostLock(path: string): Promise<FwmError> {
+  const folder = dirname(path);
+  try {
+    await stat(folder);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT") return new StorageError("cannot find the lock", path, error);
+    return new FwmError(`${folder}: the run folder is gone`, {
+      hint: "it was removed, renamed or unmounted while the run was training",
+    });
+  }
+  return new FwmError(`${path}: the lock was removed while the run was training`, {
+    hint: "this process stops, since another may train here now; the run goes on with --resume",
+  });
 }
 
 function inUse(path: string, owner: ProcessIdentity | undefined): UsageError {
@@ -162,15 +222,32 @@ function inUse(path: string, owner: ProcessIdentity | undefined): UsageError {
   });
 }
 
-async function tokenAt(path: string): Promise<string | undefined> {
-  return parseLock((await textAt(path)) ?? "")?.token;
+type Lock = z.infer<typeof lockSchema>;
+
+/** What the lock file says; `unreadable` while it is being written, or if it was cut. */
+async function lockAt(path: string): Promise<Lock | "gone" | "unreadable"> {
+  try {
+    const info = await lstat(path);
+    if (!info.isFile()) {
+      throw new UsageError(`${path}: not a regular file, and no lock of ours`, {
+        found: info.isDirectory()
+          ? "a folder"
+          : info.isSymbolicLink()
+            ? "a symbolic link"
+            : "a device or pipe",
+        hint: "remove it, or choose another --out",
+      });
+    }
+    if (info.size > largestLock) return "unreadable";
+    return parseLock(await readFile(path, "utf8")) ?? "unreadable";
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    if (errorCode(error) === "ENOENT") return "gone";
+    throw new StorageError("cannot read the lock", path, error);
+  }
 }
 
-async function textAt(path: string): Promise<string | undefined> {
-  return readFile(path, "utf8").catch(() => undefined);
-}
-
-function parseLock(text: string): z.infer<typeof lockSchema> | undefined {
+function parseLock(text: string): Lock | undefined {
   try {
     return lockSchema.safeParse(JSON.parse(text)).data;
   } catch {

@@ -9,7 +9,7 @@ import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../errors.ts";
-import { errorCode } from "./atomic.ts";
+import { errorCode, StorageError } from "./atomic.ts";
 import { formatJson, parseJsonObject } from "./json.ts";
 import { largestFile, readIfPresent } from "./read.ts";
 
@@ -162,12 +162,19 @@ async function plainFiles(path: string): Promise<string[]> {
     return entries.filter((entry) => entry.isFile() && isPlainName(entry.name)).map((entry) => entry.name);
   } catch (error) {
     if (error instanceof DataError) throw error;
-    throw new DataError(
-      `${path}: ${errorCode(error) === "ENOENT" ? "no such folder" : "not a readable folder"}`,
-      {
-        reason: errorCode(error),
-      },
-    );
+    throw unreadableFolder(path, error);
+  }
+}
+
+/** The error of a folder that cannot be listed: a `DataError` if it is none, otherwise the system's refusal. */
+export function unreadableFolder(path: string, error: unknown): DataError | StorageError {
+  switch (errorCode(error)) {
+    case "ENOENT":
+      return new DataError(`${path}: no such folder`);
+    case "ENOTDIR":
+      return new DataError(`${path}: not a folder`);
+    default:
+      return new StorageError("cannot list the folder", path, error);
   }
 }
 

@@ -97,18 +97,25 @@ export async function readMetrics(path: string, options: ReadMetricsOptions = {}
   });
 }
 
+/** What is left of a metrics file when records are taken away. */
+export interface TruncatedMetrics {
+  /** How many lines go. */
+  readonly removed: number;
+  /** Replaces the file, in one atomic step. */
+  write(fs?: FileSystem): Promise<void>;
+}
+
 /**
- * Takes away every record at or after its split's first step, in one atomic step: what a run that goes on from
- * there has yet to measure. Lines that a power cut damaged go too, as long as no record to be kept follows them.
- * Returns how many lines went.
+ * Takes away every record at or after its split's first step: what a run that goes on from there has yet to measure.
+ * Lines that a power cut damaged go too, as long as no record to be kept follows them; otherwise they are a
+ * `DataError`. Nothing is changed before `write`.
  */
 export async function truncateMetrics(
   file: string,
   firstStep: (split: string) => number,
-  fs: FileSystem = nodeFileSystem,
-): Promise<number> {
+): Promise<TruncatedMetrics> {
   const bytes = await readIfPresent(file);
-  if (!bytes) return 0;
+  if (!bytes) return { removed: 0, write: () => Promise.resolve() };
   const lines = splitLines(bytes);
   const kept: Uint8Array[] = [];
   let damage: unknown;
@@ -123,8 +130,10 @@ export async function truncateMetrics(
     if (damage) throw damage;
     kept.push(line);
   }
-  await writeFileAtomically(file, Buffer.concat(kept), fs);
-  return lines.length - kept.length;
+  return {
+    removed: lines.length - kept.length,
+    write: (fs = nodeFileSystem) => writeFileAtomically(file, Buffer.concat(kept), fs),
+  };
 }
 
 /** The lines, each with its end; what follows the last end was cut in the middle and is left out. */

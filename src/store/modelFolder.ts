@@ -9,7 +9,7 @@ import { access, readdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
 import { errorCode, type FileSystem, nodeFileSystem, StorageError, writeFolderAtomically } from "./atomic.ts";
-import { listCheckpoints, readPointer } from "./checkpoint.ts";
+import { listCheckpoints, readChosen, readPointer } from "./checkpoint.ts";
 import {
   checkpointFiles,
   type ExtraFiles,
@@ -32,6 +32,8 @@ export interface LoadedModel {
   readonly kind: "run" | "checkpoint" | "model";
   /** Updates made when it was saved, where that is known. */
   readonly step: number | undefined;
+  /** Whether there was a manifest, and every file is what it says; without one, damage may go unseen. */
+  readonly verified: boolean;
   readonly config: JsonObject;
   readonly model: Tensors;
   /** `vocab.json`, `README.md` and others, by name. */
@@ -44,12 +46,18 @@ export async function loadModelFolder(
   { which }: { readonly which?: "best" | "last" } = {},
 ): Promise<LoadedModel> {
   const given = resolve(path);
-  const chosen = (await isModel(given)) ? undefined : await chooseCheckpoint(given, which);
-  const folder = await openVerified(chosen ?? given);
+  if (await isModel(given)) return readModel(given);
+  const found = await readChosen(() => chooseCheckpoint(given, which), readModel);
+  return { ...found, kind: "run" };
+}
+
+async function readModel(path: string): Promise<LoadedModel> {
+  const folder = await openVerified(path);
   return {
     path: folder.path,
-    kind: chosen ? "run" : (folder.manifest?.kind ?? "model"),
+    kind: folder.manifest?.kind ?? "model",
     step: folder.manifest?.step ?? undefined,
+    verified: folder.manifest !== undefined,
     config: await readJson(folder, checkpointFiles.config),
     model: await readTensors(folder, checkpointFiles.model),
     files: await readExtras(folder),

@@ -3,9 +3,9 @@
  */
 import { constants } from "node:fs";
 import { lstat, open } from "node:fs/promises";
-import { resolve } from "node:path";
+import { basename, resolve } from "node:path";
 import { DataError } from "../errors.ts";
-import { errorCode } from "./atomic.ts";
+import { errorCode, StorageError, withHandle } from "./atomic.ts";
 
 /** Largest file that is read whole: Node reads at most 2 GiB at once. */
 export const largestFile = 2 ** 31 - 1;
@@ -13,7 +13,10 @@ export const largestFile = 2 ** 31 - 1;
 /** Largest JSON file of ours that is read; the largest one written holds a data stream's state. */
 export const largestJson = 64 * 2 ** 20;
 
-/** A regular file's bytes, or undefined if there is no such file; anything else there is a `DataError`. */
+/**
+ * A regular file's bytes, or undefined if there is no such file; anything else there is a `DataError`. A system that
+ * does not let us read says nothing about the file: that is a `StorageError`.
+ */
 export async function readIfPresent(
   path: string,
   limit: number = largestFile,
@@ -38,17 +41,11 @@ export async function readIfPresent(
     }
     // O_NOFOLLOW, where the system has it, closes the gap between looking and opening.
     const handle = await open(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
-    try {
-      return await handle.readFile();
-    } finally {
-      await handle.close();
-    }
+    return await withHandle(handle, () => handle.readFile());
   } catch (error) {
     if (error instanceof DataError) throw error;
     const code = errorCode(error);
     if (code === "ENOENT" || code === "ENOTDIR") return undefined;
-    throw new DataError(`${resolve(path)}: cannot be read`, {
-      reason: error instanceof Error ? error.message : String(error),
-    });
+    throw new StorageError(`cannot read ${basename(path)}`, path, error);
   }
 }

@@ -5,7 +5,8 @@
  * of writes is what makes a crash cheap: metrics reach the disk before the checkpoint that counts on them, and
  * resumption takes back whatever is newer than the checkpoint it goes on from.
  */
-import { readdir, rm, rmdir } from "node:fs/promises";
+import type { Dirent } from "node:fs";
+import { readdir, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { FwmError, UsageError } from "../errors.ts";
 import {
@@ -70,22 +71,31 @@ export async function createRun(
     lock = await acquireLock(path, fs);
     await refuseOccupied(path);
   } catch (error) {
-    await lock?.release();
-    if (made) await rmdir(path).catch(() => undefined);
+    await lock?.release().catch(ignored);
+    if (made) await rmdir(path).catch(ignored);
     throw error;
   }
+  const run = new Run(path, newRecord(about, new Date().toISOString()), lock, options);
   try {
     await removeLeftovers(path, fs);
-    const run = new Run(path, newRecord(about, new Date().toISOString()), lock, options);
+    // Nothing else before `run.json`: a folder without it counts as empty after a crash, one with it can be resumed.
     await run.update({});
     run.recordHyperParameters();
     return run;
   } catch (error) {
-    // The folder was empty when we locked it, so all that is in it now is ours.
-    for (const name of await readdir(path)) await rm(join(path, name), { recursive: true, force: true });
-    if (made) await rmdir(path).catch(() => undefined);
+    // The folder was empty when we locked it, so all that is in it now is ours; the lock goes last.
+    const names = await readdir(path).catch((): string[] => []);
+    for (const name of [...names.filter((other) => other !== lockFile), lockFile]) {
+      await fs.rm(join(path, name), { recursive: true, force: true }).catch(ignored);
+    }
+    if (made) await rmdir(path).catch(ignored);
     throw error;
   }
+}
+
+/** The failure of tidying up: what went wrong before it is reported. */
+function ignored(): undefined {
+  return undefined;
 }
 
 /** How to take a run up again. */
@@ -128,9 +138,11 @@ export async function resumeRun(
     options.check?.(checkpoint, record);
     const step = checkpoint?.step ?? 0;
     const first = (split: string): number => (checkpoint ? firstStep(checkpoint, split) : 0);
+    // Whatever may be refused is looked at before anything is changed.
+    const metrics = await truncateMetrics(join(path, metricsFile), first);
     await removeLeftovers(path, fs);
     await rewindCheckpoints(path, checkpoint, fs);
-    await truncateMetrics(join(path, metricsFile), first, fs);
+    await metrics.write(fs);
     const { command, packageVersion, gitCommit, environment } = now;
     const entry = { at: new Date().toISOString(), step, command, packageVersion, gitCommit, environment };
     const resumed = {
@@ -143,9 +155,10 @@ export async function resumeRun(
     const run = new Run(path, resumed, lock, options);
     await run.update({});
     await run.restartEvents(first);
+    if (!(await namesIn(path)).some(isEventFile)) run.recordHyperParameters();
     return { run, checkpoint, skipped, differences: environmentDifferences(record.environment, environment) };
   } catch (error) {
-    await lock.release();
+    await lock.release().catch(ignored);
     throw error;
   }
 }
@@ -158,7 +171,7 @@ export class Run {
   readonly #fs: FileSystem;
   readonly #keepLast: number;
   #firstStep: (split: string) => number = () => 0;
-  readonly #metrics: MetricsWriter;
+  #metrics: MetricsWriter | undefined;
   readonly #events = new Map<string, EventWriter>();
   #record: RunRecord;
   #lastBeat = 0;
@@ -171,7 +184,6 @@ export class Run {
     this.#lock = lock;
     this.#fs = options.fs ?? nodeFileSystem;
     this.#keepLast = options.keepLast ?? 2;
-    this.#metrics = new MetricsWriter(join(folder, metricsFile));
   }
 
   /** The present content of `run.json`. */
@@ -184,6 +196,7 @@ export class Run {
    * the tags `<name>/<split>`.
    */
   log(record: MetricRecord): void {
+    this.#metrics ??= new MetricsWriter(join(this.folder, metricsFile));
     this.#metrics.write(record);
     const tags = Object.entries({ ...record.values, ...record.times });
     const points = Object.fromEntries(tags.map(([name, value]) => [`${name}/${record.split}`, value]));
@@ -205,7 +218,7 @@ export class Run {
 
   /** Forces everything logged so far to the disk. */
   sync(): void {
-    this.#metrics.sync();
+    this.#metrics?.sync();
     for (const events of this.#events.values()) events.sync();
   }
 
@@ -228,14 +241,23 @@ export class Run {
   async close(state: Exclude<RunState, "running">, note?: string): Promise<void> {
     if (this.#closed) throw new FwmError("internal: the run is closed already");
     this.#closed = true;
-    try {
-      this.#metrics.close();
-      for (const events of this.#events.values()) events.close();
-      this.#record = { ...this.#record, process: null };
-      await this.update({ state, note: note ?? null });
-    } finally {
-      await this.#lock.release();
+    this.#record = { ...this.#record, process: null };
+    const parts: (() => void | Promise<void>)[] = [
+      () => this.#metrics?.close(),
+      ...[...this.#events.values()].map((events) => () => events.close()),
+      () => this.update({ state, note: note ?? null }),
+      () => this.#lock.release(),
+    ];
+    // All of it is done even if a part fails; the first failure is the one to report.
+    const failures: unknown[] = [];
+    for (const part of parts) {
+      try {
+        await part();
+      } catch (error) {
+        failures.push(error);
+      }
     }
+    if (failures.length > 0) throw failures[0];
   }
 
   /** Writes the run's settings, flattened, where TensorBoard's HParams table finds them. */
@@ -252,8 +274,8 @@ export class Run {
   /** Voids the TensorBoard points at or after its first step, of every split that has any. */
   async restartEvents(firstStep: (split: string) => number): Promise<void> {
     this.#firstStep = firstStep;
-    for (const { name, path } of await subfolders(this.folder)) {
-      if ((await readdir(path)).some(isEventFile)) this.#eventsOf(name);
+    for (const split of await namesIn(this.folder, (entry) => entry.isDirectory())) {
+      if ((await namesIn(join(this.folder, split))).some(isEventFile)) this.#eventsOf(split);
     }
   }
 
@@ -286,9 +308,12 @@ async function chooseCheckpoint(
   return { checkpoint, skipped: [] };
 }
 
-async function subfolders(path: string): Promise<{ name: string; path: string }[]> {
-  const entries = await readdir(path, { withFileTypes: true });
-  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => ({ name, path: join(path, name) }));
+/** The names in a folder, of some kinds of entries only if told. */
+async function namesIn(path: string, isWanted: (entry: Dirent) => boolean = () => true): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true }).catch((error: unknown) => {
+    throw new StorageError("cannot list the folder", path, error);
+  });
+  return entries.filter(isWanted).map(({ name }) => name);
 }
 
 async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
@@ -306,7 +331,7 @@ async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
 
 /** A lock or temporaries alone are what a crash before `run.json` leaves: the folder counts as empty. */
 async function refuseOccupied(path: string): Promise<void> {
-  const names = (await readdir(path)).filter((name) => name !== lockFile && !isTemporary(name));
+  const names = (await namesIn(path)).filter((name) => name !== lockFile && !isTemporary(name));
   if (names.length === 0) return;
   const isRun = names.includes(runFile);
   throw new UsageError(`${path}: the folder exists and is not empty`, {

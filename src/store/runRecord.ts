@@ -8,10 +8,11 @@ import { arch, cpus, platform, release } from "node:os";
 import { basename, join, resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../errors.ts";
-import { errorCode, isTemporary } from "./atomic.ts";
+import { errorCode, isTemporary, StorageError } from "./atomic.ts";
 import type { Damage } from "./checkpoint.ts";
 import { parseJsonObject } from "./json.ts";
-import { isRunning, processSchema, silenceLimit } from "./lock.ts";
+import { isRunning, isSilent, processSchema } from "./lock.ts";
+import { unreadableFolder } from "./manifest.ts";
 import { programFolder } from "./programFolder.ts";
 import { readIfPresent } from "./read.ts";
 
@@ -151,7 +152,11 @@ export async function listRuns(
   const { runs, damaged } = await runsIn(resolve(folder));
   const others: Damage[] = [];
   for (const found of damaged) {
-    const inside = await runsIn(found.path);
+    // A folder that cannot be listed has been named already.
+    const inside = await runsIn(found.path).catch((error: unknown) => {
+      if (error instanceof StorageError) return { runs: [], damaged: [] };
+      throw error;
+    });
     if (inside.runs.length === 0) others.push(found);
     else others.push(...inside.damaged);
     const group = basename(found.path);
@@ -171,7 +176,7 @@ async function runsIn(root: string): Promise<{ runs: RunListing[]; damaged: Dama
       const record = await readRun(path);
       runs.push({ name: basename(path), path, record, state: effectiveState(record) });
     } catch (error) {
-      if (!(error instanceof DataError)) throw error;
+      if (!(error instanceof DataError || error instanceof StorageError)) throw error;
       damaged.push({ path, problem: error.message });
     }
   };
@@ -187,7 +192,7 @@ async function runsIn(root: string): Promise<{ runs: RunListing[]; damaged: Dama
 export function effectiveState(record: RunRecord): RunState {
   if (record.state !== "running") return record.state;
   const running = record.process ? isRunning(record.process) : false;
-  const silent = Date.now() - Date.parse(record.updated) > silenceLimit;
+  const silent = isSilent(Date.parse(record.updated));
   return (running ?? !silent) ? "running" : "interrupted";
 }
 
@@ -243,6 +248,6 @@ async function folderNames(root: string): Promise<string[]> {
       .map((entry) => entry.name);
   } catch (error) {
     if (errorCode(error) === "ENOENT") return [];
-    throw new DataError(`${root}: not a readable folder`, { reason: errorCode(error) });
+    throw unreadableFolder(root, error);
   }
 }

@@ -59,12 +59,25 @@ const dtypeOf: ReadonlyMap<unknown, TensorDType> = new Map(
 /** Longest header that is read, in bytes; a longer one is damage or an attack. */
 export const longestHeader = 25_000_000;
 
+/** Most tensors that are read from one file: each costs memory, however small it is. */
+export const mostTensors = 2 ** 16;
+
 const metadataKey = "__metadata__";
 
-/** A save that was refused because a tensor holds NaN or an infinity; ends the program like a divergence. */
+/** A save that was refused because a number is NaN or infinite; ends the program like a divergence. */
 export class NonFiniteError extends FwmError {
   override readonly name = "NonFiniteError";
   override readonly exitCode = exitCode.diverged;
+  /** Name of the first tensor that is not finite, or the path of the number: `adam.m.lstm.weight`, `best`. */
+  readonly tensor: string;
+
+  /** `file` is what was to be written; `at` the place in the tensor, such as `[12]`. */
+  constructor(file: string, tensor: string, at: string, value: number) {
+    super(`${file}: ${tensor}${at} is ${value}; nothing was saved`, {
+      hint: "training has diverged; the last checkpoint is untouched",
+    });
+    this.tensor = tensor;
+  }
 }
 
 /** The file's bytes: tensors ordered by element size, then name, so that equal tensors give equal bytes. */
@@ -129,11 +142,18 @@ export interface Decoded {
 
 /** The tensors in a file's bytes: views of those bytes where they are aligned, copies where they are not. */
 export function decodeSafetensors(source: ArrayBuffer | Uint8Array, options: DecodeOptions): Decoded {
-  const bytes = ArrayBuffer.isView(source) ? source : new Uint8Array(source);
+  // A plain Uint8Array, because `slice` of Node's subclass does not copy.
+  const bytes = ArrayBuffer.isView(source)
+    ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength)
+    : new Uint8Array(source);
   const { header, dataStart } = readHeader(bytes, options.file);
   const metadata: Record<string, string> = Object.create(null) as Record<string, string>;
   const entries: Entry[] = [];
-  for (const [name, value] of Object.entries(header)) {
+  const fields = Object.entries(header);
+  if (fields.length > mostTensors) {
+    throw new DataError(`${options.file}: too many tensors`, { found: fields.length, most: mostTensors });
+  }
+  for (const [name, value] of fields) {
     if (name === metadataKey) readMetadata(value, metadata, options.file);
     else entries.push(readEntry(name, value, options.file));
   }

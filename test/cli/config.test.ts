@@ -165,3 +165,36 @@ training.seeds = [1,2]           (--set)
     );
   });
 });
+
+describe("texts that have no end or are far too large", () => {
+  const refused = (act: () => unknown, message: RegExp): void => {
+    expect(act).toThrow(UsageError);
+    expect(act).toThrow(message);
+  };
+
+  test("a part that refers to itself", () => {
+    refused(() => assignments(["a=&a [*a]"]), /--set a=&a \[\*a\]: more than 50 levels deep[\s\S]*alias/);
+    refused(() => configFile(config("a: &a { b: *a }")), /more than 50 levels deep/);
+    refused(() => environmentSettings({ FWM_SEED: "&a [*a]" }, schema), /more than 50 levels deep/);
+  });
+
+  test("nesting without end", () => {
+    refused(() => assignments([`a=${"[".repeat(30_000)}`]), /--set a=\[+…: /);
+    refused(() => assignments([`a=${"[".repeat(60)}${"]".repeat(60)}`]), /more than 50 levels deep/);
+  });
+
+  test("very many keys, of which none is a setting", () => {
+    const wide = (count: number) => Array.from({ length: count }, (_, i) => `k${i}: 1\n`).join("");
+    refused(() => configFile(config(wide(100_000))), /too long to be settings/);
+    const begin = process.cpuUsage();
+    const many = configFile(config(wide(6000)));
+    refused(() => resolveSettings(schema, [defaults, many, many, many]), /there is no "k0"/);
+    // Every key once per layer; only YAML itself compares keys with each other.
+    const { user, system } = process.cpuUsage(begin);
+    expect((user + system) / 1e6).toBeLessThan(20);
+  });
+
+  test.skipIf(process.platform === "win32")("a file that never ends", () => {
+    refused(() => configFile("/dev/zero"), /too long to be settings/);
+  });
+});

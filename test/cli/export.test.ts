@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
+import { loadModel } from "../../src/inference/load.ts";
 import type { SystemSettings } from "../../src/model/registry.ts";
 import { saveModelFolder } from "../../src/store/modelFolder.ts";
 import { decodeModel, type Fed, faults, runFile } from "../compile/onnxFile.ts";
@@ -192,6 +193,15 @@ describe("the example in docs/browser.md", () => {
     expect(imported).toEqual(["node:fs/promises", "onnxruntime-node"]);
   });
 
+  const example = /of "(.*)"\.split/.exec(source)![1]!.split(" ");
+
+  test("reads the words that a stream reads, `<eos>` before them", async () => {
+    const model = await loadModel(await modelFolder(smallSystems.fwm));
+    const { trace } = await model.stream().ask(example.slice(1));
+    expect(example).toEqual(trace.words);
+    await model.release();
+  });
+
   test("answers as the equations do", async () => {
     const system = smallSystems.fwm;
     const folder = await modelFolder(system);
@@ -206,7 +216,7 @@ describe("the example in docs/browser.md", () => {
       { cwd: root },
     );
     const { words } = catbabiVocabulary;
-    const told = "mary went to the kitchen . where is mary ?".split(" ").map((word) => [words.indexOf(word)]);
+    const told = example.map((word) => [words.indexOf(word)]);
     const logits = streamed(system, told).logits.at(-1)!;
     expect(stdout.trim()).toBe(words[logits.indexOf(Math.max(...logits))]);
   });

@@ -1,8 +1,10 @@
 /** What is composed of ops, against its definition in plain loops: einsum, relative shift, log-sum-exp, clip, one-hot. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { grad } from "../../src/compile/grad.ts";
 import {
   clip,
+  crossEntropy,
   einsum,
   input,
   logSumExp,
@@ -11,6 +13,7 @@ import {
   relativeShift,
   type Shape,
   stack,
+  sum,
   type Tensor,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
@@ -119,6 +122,46 @@ test("log-sum-exp does not overflow, over one axis and over all", () => {
   };
   expectClose(rows!.data, [want([...data.slice(0, 3)]), want([...data.slice(3)])], exact);
   expectClose(all!.data, [want([...data])], exact);
+});
+
+test("log-sum-exp of infinities is an infinity, on ONNX Runtime too, and -∞ alone has a finite gradient", async () => {
+  const x = input("x", [4, 3]);
+  const none = Number.NEGATIVE_INFINITY;
+  const data = Float64Array.of(none, none, none, none, 1, none, Number.POSITIVE_INFINITY, 0, none, 1, 2, 3);
+  const given = new Map([[x, { shape: [4, 3], data }]]);
+  const y = logSumExp(x, { axes: 1 });
+  const want = [none, 1, Number.POSITIVE_INFINITY, 3 + Math.log(1 + Math.exp(-1) + Math.exp(-2))];
+  expectClose(interpret([y], given)[0]!.data, want, exact);
+  expectClose((await runOrt([y], given))[0]!, want, { rtol: 1e-6, atol: 0 });
+  const dx = grad(sum(y), [x])[0]!;
+  const softmaxOf3 = [3, 2, 1].map((k) => Math.exp(1 - k) / (1 + Math.exp(-1) + Math.exp(-2)));
+  for (const got of [interpret([dx], given)[0]!.data, (await runOrt([dx], given))[0]!]) {
+    expect(Array.from(got.slice(0, 3), Number).every(Number.isFinite)).toBe(true);
+    expectClose(got.slice(3, 6), [0, 1, 0], exact);
+    expectClose(got.slice(9), softmaxOf3, { rtol: 1e-5, atol: 0 });
+  }
+});
+
+test("cross entropy counts nothing at a masked position, also where its loss is infinite", async () => {
+  const logits = input("logits", [2, 3]);
+  const classes = input("classes", [2], "i32");
+  const none = Number.NEGATIVE_INFINITY;
+  for (const mask of [input("mask", [2], "bool"), input("mask", [2])]) {
+    const given = new Map<Tensor, Value>([
+      [logits, { shape: [2, 3], data: Float64Array.of(1, 2, 3, 0, none, 0) }],
+      [classes, { shape: [2], data: Float64Array.of(0, 1) }],
+      [mask, { shape: [2], data: Float64Array.of(1, 0) }],
+    ]);
+    const loss = crossEntropy(logits, classes, mask);
+    const want = Math.log(Math.exp(1) + Math.exp(2) + Math.exp(3)) - 1;
+    const dlogits = grad(loss, [logits])[0]!;
+    const got = interpret([loss, dlogits], given);
+    expectClose(got[0]!.data, [want], exact);
+    expect([...got[1]!.data.slice(3)].map(Math.abs)).toEqual([0, 0, 0]);
+    const [ort, dort] = await runOrt([loss, dlogits], given);
+    expectClose(ort!, [want], { rtol: 1e-6, atol: 0 });
+    expectClose(dort!, got[1]!.data, { rtol: 1e-5, atol: 1e-7 });
+  }
 });
 
 test("clip, mean, stack and one-hot", () => {

@@ -16,6 +16,7 @@ import {
   softmax,
   state,
   type Tensor,
+  zeros,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
@@ -41,6 +42,11 @@ describe("when the graph is built", () => {
       () => scan({ carry: [x], length: 1.5 }, ([h]) => ({ carry: [h!] })),
       "at least 1",
     ],
+    ["an input of a negative size", () => input("z", [-1, 3]), "input z: -1 is not a size"],
+    ["an input of half a size", () => input("z", [1.5]), "input z: 1.5 is not a size"],
+    ["a state of a negative size", () => state("z", [2, -1]), "state z: -1 is not a size"],
+    ["a constant of negative sizes", () => constant([1], [-1, -1]), "constant: -1 is not a size"],
+    ["zeros of a size that is none", () => zeros([Number.NaN]), "zeros: NaN is not a size"],
     ["softmax of a scalar", () => softmax(input("s", [])), "needs an axis"],
   ])("%s", (_, build, message) => {
     expect(build).toThrow(ShapeError);

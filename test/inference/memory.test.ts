@@ -1,6 +1,7 @@
 /** The memory alone: tasks with a known answer, and the trained system's equations in the oracle. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { UsageError } from "../../src/errors.ts";
 import { constant, layerNorm as graphLayerNorm, type Tensor } from "../../src/graph/index.ts";
 import { AssociativeMemory } from "../../src/inference/memory.ts";
 import { type KeyCombination, keySize, readStep, releasedCatbabi, writeStep } from "../../src/model/fwm.ts";
@@ -159,6 +160,34 @@ describe.each<KeyCombination>(["product", "concat"])("against the graph's equati
     const raw = memory.read(n!, e.slice(0, 1), { raw: true });
     const [normed] = interpret([graphLayerNorm(asTensor(raw, [D]))], new Map());
     expectClose(memory.read(n!, e.slice(0, 1)), normed!.data, { rtol: 0, atol: 1e-12 });
+  });
+});
+
+describe.each(["f32", "f64"] as const)("numbers too large to compute with, in %s", (precision) => {
+  const filled = () => {
+    const memory = new AssociativeMemory({ keySize: 2, valueSize: 3, precision });
+    memory.write([1, 0], [0, 1], [0.1, 0.2, 0.3]);
+    return memory;
+  };
+
+  test.each<[string, (memory: AssociativeMemory) => unknown]>([
+    ["a value", (memory) => memory.write([1, 0], [0, 1], [1e300, 0, 0])],
+    ["keys", (memory) => memory.write([1e200, 0], [0, 1e200], [1, 0, 0])],
+    ["a strength", (memory) => memory.write([1, 0], [0, 1], [1, 0, 0], 1e308)],
+    ["a query", (memory) => memory.read([1e300, 0], [[0, 1e300]])],
+    ["a query whose square is", (memory) => memory.read([1e180, 0], [[0, 1]])],
+  ])("%s is refused, and the memory is as it was", (_, act) => {
+    const [memory, untouched] = [filled(), filled()];
+    expect(() => act(memory)).toThrow(UsageError);
+    expect(() => act(memory)).toThrow(/too large to compute with; the memory is as it was/);
+    expect(memory.weights).toEqual(untouched.weights);
+  });
+
+  test("begin beyond float32: a large value is stored, as far as the norm allows", () => {
+    const memory = filled();
+    memory.write([1, 0], [0, 1], [1e100, 0, 0]);
+    expectClose(memory.read([1, 0], [[0, 1]], { raw: true }), [1, 0, 0], { rtol: 1e-6, atol: 1e-30 });
+    expect(memory.norm).toBeCloseTo(1, 6);
   });
 });
 

@@ -189,7 +189,7 @@ describe("a stream", () => {
     const stream = model(smallLstm).stream();
     const { answers, trace } = await stream.ask(question, { top: 2 });
     expect(answers).toHaveLength(2);
-    expect(trace).toEqual({ words: ["<eos>", ...wordsOf(question)], reads: [] });
+    expect(trace).toEqual({ words: ["<eos>", ...wordsOf(question)], rows: [] });
   });
 
   test("concatenated keys are traced too", async () => {

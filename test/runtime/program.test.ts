@@ -402,6 +402,40 @@ describe("state", () => {
   });
 });
 
+test("an input with the name of an object's own member is missing when it is not given", async () => {
+  await using({ outputs: { y: add(input("constructor", [1]), 1) } }, async (program) => {
+    await expect(program.run({})).rejects.toThrow("input constructor is missing");
+    const inputs = JSON.parse('{"constructor":[1]}') as Record<string, number[]>;
+    expect((await program.run(inputs)).y).toEqual(Float32Array.of(2));
+  });
+});
+
+describe("numbers that a dtype would change silently", () => {
+  const cases = [
+    ["i32", 1.7],
+    ["i32", 2 ** 31],
+    ["i32", Number.NaN],
+    ["i64", 0.5],
+    ["i64", 2 ** 53],
+    ["bool", 2],
+    ["bool", 0.5],
+  ] as const;
+
+  test.each(cases)("%s refuses %d, in an array, in a Float64Array and in a state", async (dtype, value) => {
+    const x = input("x", [2], dtype);
+    await using({ outputs: { y: cast(x, "f32") } }, async (program) => {
+      const message = `x[1]: ${value} given for ${dtype}`;
+      await expect(program.run({ x: [1, value] })).rejects.toThrow(message);
+      await expect(program.run({ x: Float64Array.of(1, value) })).rejects.toThrow(message);
+      expect((await program.run({ x: [1, 0] })).y).toEqual(Float32Array.of(1, 0));
+    });
+    const memory = new State();
+    memory.declare({ name: "s", shape: [1], dtype, initial: { kind: "zeros" } });
+    expect(() => memory.set("s", [value])).toThrow(ShapeError);
+    expect(Number(memory.get("s").data[0])).toBe(0);
+  });
+});
+
 describe("saving and loading", () => {
   function weights(): State {
     const memory = new State(3);

@@ -64,7 +64,9 @@ describe("a failing disk", () => {
     ["ENOSPC", /the disk is full[\s\S]*free some space/],
     ["EDQUOT", /quota/],
     ["EROFS", /read-only[\s\S]*choose a folder/],
-    ["EPERM", /not permitted[\s\S]*choose a folder/],
+    ["EPERM", /not permitted[\s\S]*immutable/],
+    ["ENOENT", /no such file or folder[\s\S]*removed, renamed or unmounted/],
+    ["EMFILE", /too many open files[\s\S]*ulimit/],
     ["EACCES", /permission denied/],
     ["EIO", /input\/output error/],
     ["EUNKNOWN", /EUNKNOWN: simulated/],
@@ -89,6 +91,22 @@ describe("a failing disk", () => {
       expect(await promises.readdir(folder)).toEqual(failing < total - 2 ? [] : ["y"]);
       if (failing >= total - 2) await promises.rm(target, { recursive: true });
     }
+  });
+
+  it("that fails again on closing is reported as it failed first", async () => {
+    const fs = {
+      ...promises,
+      open: async (path: string, flags: string) => {
+        const handle = await promises.open(path, flags);
+        const refuse = async (code: string): Promise<never> => {
+          await handle.close().catch(() => undefined);
+          throw systemError(code);
+        };
+        return { writeFile: () => refuse("ENOSPC"), close: () => refuse("EBADF") };
+      },
+    } as unknown as FileSystem;
+    const error = await rejection(writeFileAtomically(join(await scratch(), "x"), "new", fs));
+    expect((error as StorageError).code).toBe("ENOSPC");
   });
 
   it("that fills up in the middle of a file keeps the old file", async () => {

@@ -89,17 +89,17 @@ describe("saving", () => {
     const bad = sample(2, { optimizer: { "adam.v": { dtype: "f32", shape: [2], data } } });
     const error = await rejection(saveCheckpoint(run, { ...bad, keepLast: 1 }));
     expect(error).toBeInstanceOf(NonFiniteError);
-    expect((error as NonFiniteError).exitCode).toBe(4);
+    expect(error).toMatchObject({ exitCode: 4, tensor: "adam.v" });
     expect(error.message).toMatch(/optimizer\.safetensors: adam\.v\[1\] is NaN/);
     expect((await loadCheckpoint(run)).step).toBe(1);
   });
 
   it("of a number JSON would change is refused", async () => {
     const run = await scratch();
-    const state = { best: Number.POSITIVE_INFINITY };
-    await expect(saveCheckpoint(run, sample(1, { state }))).rejects.toThrow(
-      /trainer_state.json.*best = Infinity/,
-    );
+    const state = { progress: { best: [1, Number.POSITIVE_INFINITY] } };
+    const error = await rejection(saveCheckpoint(run, sample(1, { state })));
+    expect(error).toBeInstanceOf(NonFiniteError);
+    expect(error.message).toMatch(/trainer_state.json: progress\.best\.1 is Infinity; nothing was saved/);
     const poison = JSON.parse('{"__proto__":{"polluted":true}}') as Record<string, unknown>;
     await expect(saveCheckpoint(run, sample(1, { state: poison }))).rejects.toThrow(
       /"__proto__" is not allowed/,
@@ -389,6 +389,16 @@ describe("rewinding", () => {
   });
 });
 
+describe("a run whose pointer leads nowhere", () => {
+  it("is refused for what is damaged or gone", async () => {
+    const run = await runWith([1, 2]);
+    await writeFile(join(run, "checkpoint-2", "model.safetensors"), "");
+    await expect(loadCheckpoint(run)).rejects.toThrow(/model\.safetensors is cut short/);
+    await rm(join(run, "checkpoint-2"), { recursive: true });
+    await expect(loadModelFolder(run, { which: "last" })).rejects.toThrow(/no such folder/);
+  });
+});
+
 describe("model folders", () => {
   const content = { config: { system: "fwm" }, model: sample(3).model };
 
@@ -415,9 +425,16 @@ describe("model folders", () => {
   });
 
   it("put together by hand need no manifest; a checkpoint without its training state still answers", async () => {
-    const model = await saveModelFolder(join(await scratch(), "model"), content);
+    const files = { "vocab.json": "[]", "README.md": "" };
+    const model = await saveModelFolder(join(await scratch(), "model"), { ...content, files });
+    expect(await loadModelFolder(model)).toMatchObject({ verified: true });
     await rm(join(model, "manifest.json"));
-    expect(await loadModelFolder(model)).toMatchObject({ kind: "model", step: undefined });
+    // Files that nothing is known of are left alone, however large.
+    await writeFile(join(model, "dataset.bin"), "");
+    await truncate(join(model, "dataset.bin"), 2 ** 33);
+    const found = await loadModelFolder(model);
+    expect(found).toMatchObject({ kind: "model", step: undefined, verified: false });
+    expect(Object.keys(found.files).sort()).toEqual(Object.keys(files).sort());
     const run = await runWith([1]);
     const copy = join(await scratch(), "copy");
     await cp(join(run, "checkpoint-1"), copy, { recursive: true });

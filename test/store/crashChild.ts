@@ -1,5 +1,5 @@
 /**
- * A process that trains into a run folder until it is killed: `crash-child.ts <folder>`.
+ * A process that trains into a run folder until it is killed: `crashChild.ts <folder>`.
  *
  * It goes on from whatever it finds, records one value a step and saves every third. Its numbers depend on the
  * step alone, so the test knows what an uninterrupted run would have written.

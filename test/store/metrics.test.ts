@@ -9,6 +9,13 @@ import { MetricsWriter, metricsFile, readMetrics, truncateMetrics } from "../../
 import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
 import { recordsAt } from "./samples.ts";
 
+/** Takes records away at once; gives how many lines went. */
+async function truncate(path: string, step: number): Promise<number> {
+  const { removed, write } = await truncateMetrics(path, () => step);
+  await write();
+  return removed;
+}
+
 /** A run folder whose metrics hold the records of steps 0 … steps-1. */
 async function folderWith(steps: number): Promise<string> {
   const folder = await scratch();
@@ -92,12 +99,12 @@ describe("truncation", () => {
     const path = join(folder, metricsFile);
     const lines = (await readFile(path, "utf8")).split("\n");
     await appendFile(path, '{"step":12,"spl');
-    expect(await truncateMetrics(path, () => 6)).toBe(7);
+    expect(await truncate(path, 6)).toBe(7);
     expect(await readFile(path, "utf8")).toBe(`${lines.slice(0, 8).join("\n")}\n`);
     expect((await readMetrics(folder)).map(({ step }) => step)).toEqual([0, 0, 1, 2, 3, 4, 5, 5]);
-    expect(await truncateMetrics(path, () => 0)).toBe(8);
+    expect(await truncate(path, 0)).toBe(8);
     expect(await readFile(path, "utf8")).toBe("");
-    expect(await truncateMetrics(join(folder, "absent.jsonl"), () => 0)).toBe(0);
+    expect(await truncate(join(folder, "absent.jsonl"), 0)).toBe(0);
     expect(await readdir(folder)).toEqual([metricsFile]);
   });
 
@@ -107,7 +114,7 @@ describe("truncation", () => {
     const whole = await readFile(path);
     const damaged = Buffer.concat([whole, Buffer.from("\0\0\xff\n{}\n")]);
     await writeFile(path, damaged);
-    await truncateMetrics(path, () => 4);
+    await truncate(path, 4);
     expect(await readFile(path)).toEqual(whole);
     await writeFile(path, Buffer.concat([Buffer.from("\0\0\n"), whole]));
     await expect(truncateMetrics(path, () => 4)).rejects.toThrow(/metrics\.jsonl:1: not valid JSON/);
@@ -119,7 +126,8 @@ describe("truncation", () => {
     const fs = watchedDisk(([name]) => {
       if (name === "write") throw systemError("ENOSPC");
     });
-    const error = await rejection(truncateMetrics(join(folder, metricsFile), () => 1, fs));
+    const truncated = await truncateMetrics(join(folder, metricsFile), () => 1);
+    const error = await rejection(truncated.write(fs));
     expect(error).toBeInstanceOf(StorageError);
     expect(await readFile(join(folder, metricsFile))).toEqual(before);
   });

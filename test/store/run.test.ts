@@ -1,11 +1,11 @@
 /** Run folders: begun once, locked, resumed exactly, listed quickly. */
 import { spawn } from "node:child_process";
-import { mkdir, readdir, readFile, rm, truncate, utimes, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, symlink, truncate, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { DataError, FwmError, UsageError } from "../../src/errors.ts";
-import { StorageError } from "../../src/store/atomic.ts";
+import { StorageError, temporaryBeside } from "../../src/store/atomic.ts";
 import { listCheckpoints } from "../../src/store/checkpoint.ts";
 import { decodeRecords } from "../../src/store/events.ts";
 import { acquireLock, isRunning, lockFile, thisProcess } from "../../src/store/lock.ts";
@@ -263,6 +263,24 @@ describe("resuming", () => {
     expect(await readMetrics(path)).toHaveLength(1);
   });
 
+  it("removes no checkpoint where the metrics are damaged before records to be kept", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    for (const step of [1, 2, 3]) {
+      for (let i = 0; i < 3; i++) run.log({ step: step - 1, split: "train", values: {} });
+      await run.save(sample(step));
+    }
+    await run.close("interrupted");
+    const text = await readFile(join(path, "metrics.jsonl"), "utf8");
+    await writeFile(join(path, "metrics.jsonl"), `{"step":\n${text}`);
+    const before = await readdir(path);
+    await expect(resumeRun(path, description(), { from: "checkpoint-2" })).rejects.toThrow(
+      /metrics\.jsonl:1/,
+    );
+    expect(await readdir(path)).toEqual(before);
+    expect(await readFile(join(path, "last"), "utf8")).toBe("checkpoint-3\n");
+  });
+
   it("tells what differs from the machine it began on", async () => {
     const path = await freshPath();
     await (await createRun(path, description())).close("interrupted");
@@ -302,6 +320,34 @@ describe("resuming", () => {
   });
 });
 
+describe("a disk that fails", () => {
+  it("is reported as it failed first, whatever tidying up meets", async () => {
+    for (const failing of ["open", "write", "sync", "rename"] as const) {
+      const path = await freshPath();
+      const fs = watchedDisk(([name, at]) => {
+        if (name === failing && /run\.json|\.fwm-tmp/.test(at)) throw systemError("EROFS");
+        if (name === "rm") throw systemError("EIO");
+      });
+      const error = await rejection(createRun(path, description(), { fs }));
+      expect(error).toBeInstanceOf(StorageError);
+      expect((error as StorageError).code, failing).toBe("EROFS");
+      expect(error.message).toMatch(/read-only[\s\S]*mount it for writing/);
+    }
+  });
+
+  it("at the end of a run is reported, and the lock is released all the same", async () => {
+    const path = await freshPath();
+    let full = false;
+    const fs = watchedDisk(([name]) => {
+      if (full && name === "write") throw systemError("ENOSPC");
+    });
+    const run = await createRun(path, description(), { fs });
+    full = true;
+    await expect(run.close("finished")).rejects.toThrow(/the disk is full/);
+    expect(await readdir(path)).not.toContain(lockFile);
+  });
+});
+
 describe("the lock", () => {
   it("keeps a second process out, naming the first", async () => {
     const path = await freshPath();
@@ -335,19 +381,78 @@ describe("the lock", () => {
     await (await acquireLock(folder)).release();
   });
 
-  it("of another host, or cut while written, is honoured until it has been silent for long", async () => {
-    const foreign = JSON.stringify({ token: "t", process: { pid: 1, host: "elsewhere", started: null } });
-    for (const [content, silence] of [
-      [foreign, 11 * 60_000],
-      ["{", 6_000],
-    ] as const) {
+  const elsewhere = JSON.stringify({ token: "t", process: { pid: 1, host: "elsewhere", started: null } });
+
+  it.each([-11, 11])(
+    "of another host is honoured until its last sign is %i minutes away",
+    async (minutes) => {
       const folder = await scratch();
-      await writeFile(join(folder, lockFile), content);
+      await writeFile(join(folder, lockFile), elsewhere);
       await expect(acquireLock(folder)).rejects.toThrow(/another process is training/);
-      const past = new Date(Date.now() - silence);
-      await utimes(join(folder, lockFile), past, past);
+      // Ahead of the clock: it was set back since.
+      const sign = new Date(Date.now() + minutes * 60_000);
+      await utimes(join(folder, lockFile), sign, sign);
       await (await acquireLock(folder)).release();
-    }
+    },
+  );
+
+  it.each(["", "{", elsewhere.slice(0, 40)])(
+    "that was cut (%j) is taken once it has had time",
+    async (cut) => {
+      const folder = await scratch();
+      await writeFile(join(folder, lockFile), cut);
+      // Whatever the clock says.
+      const ahead = new Date(Date.now() + 86_400_000);
+      await utimes(join(folder, lockFile), ahead, ahead);
+      const begin = performance.now();
+      await (await acquireLock(folder)).release();
+      expect(performance.now() - begin).toBeGreaterThan(900);
+      expect(await readdir(folder)).toEqual([]);
+    },
+  );
+
+  it("that is still being written is waited for", async () => {
+    const folder = await scratch();
+    await writeFile(join(folder, lockFile), "{");
+    const second = acquireLock(folder);
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: thisProcess() }));
+    await expect(second).rejects.toThrow(new RegExp(`another process is training[\\s\\S]*${process.pid} on`));
+    expect(await readdir(folder)).toEqual([lockFile]);
+  });
+
+  it("is taken although a crash left somebody's turn, whatever the clock says", async () => {
+    const folder = await scratch();
+    const owner = { pid: await endedProcess(), host: hostname(), started: "then" };
+    await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
+    const turn = temporaryBeside(join(folder, lockFile), "turn");
+    await mkdir(turn);
+    const ahead = new Date(Date.now() + 86_400_000);
+    await utimes(turn, ahead, ahead);
+    await (await acquireLock(folder)).release();
+    expect(await readdir(folder)).toEqual([]);
+  });
+
+  it("that is a folder or a link is refused with a message, and left", async () => {
+    const folder = await scratch();
+    await mkdir(join(folder, lockFile));
+    await expect(acquireLock(folder)).rejects.toThrow(/run\.lock: not a regular file[\s\S]*a folder/);
+    await rm(join(folder, lockFile), { recursive: true });
+    await symlink("nowhere", join(folder, lockFile));
+    const error = await rejection(acquireLock(folder));
+    expect(error).toBeInstanceOf(UsageError);
+    expect(error.message).toMatch(/a symbolic link/);
+    expect(await readdir(folder)).toEqual([lockFile]);
+  });
+
+  it("tells its owner whether the folder or only the lock was removed", async () => {
+    const path = await freshPath();
+    const run = await createRun(path, description());
+    await rm(join(path, lockFile));
+    expect((await rejection(run.update({}))).message).toMatch(/the lock was removed/);
+    await rm(path, { recursive: true });
+    expect((await rejection(run.save(sample(1)))).message).toMatch(/the run folder is gone/);
+    expect((await rejection(run.close("failed"))).message).toMatch(/the run folder is gone/);
   });
 
   it("that was lost stops its former owner, and is not released by it", async () => {
@@ -370,7 +475,7 @@ describe("lists", () => {
     const root = await scratch();
     for (const name of ["b", "a", "c"])
       await (await createRun(join(root, name), description())).close("finished");
-    await rm(join(root, "c", "metrics.jsonl"));
+    await rm(join(root, "c", "metrics.jsonl"), { force: true });
     await writeFile(join(root, "c", "last"), "nonsense");
     await mkdir(join(root, "empty"));
     await mkdir(join(root, "broken"));
@@ -394,8 +499,10 @@ describe("lists", () => {
     expect(effectiveState({ ...record, process: ended, state: "finished" })).toBe("finished");
     const elsewhere = { pid: 1, host: "elsewhere", started: null };
     expect(effectiveState({ ...record, process: elsewhere })).toBe("running");
-    const old = new Date(Date.now() - 11 * 60_000).toISOString();
-    expect(effectiveState({ ...record, process: elsewhere, updated: old })).toBe("interrupted");
+    for (const minutes of [-11, 11]) {
+      const updated = new Date(Date.now() + minutes * 60_000).toISOString();
+      expect(effectiveState({ ...record, process: elsewhere, updated })).toBe("interrupted");
+    }
   });
 
   it("of a thousand runs cost less than two seconds of a core", async () => {

@@ -10,6 +10,7 @@ import {
   expectTensors,
   firstNonFinite,
   longestHeader,
+  mostTensors,
   type TensorData,
   type Tensors,
 } from "../../src/store/safetensors.ts";
@@ -302,6 +303,31 @@ describe("refusals", () => {
     expect(() => encodeSafetensors({ __metadata__: { dtype: "f32", shape: [3], data } })).toThrow(
       /cannot be named/,
     );
+  });
+});
+
+describe("files of other writers", () => {
+  const data = Float32Array.of(1.5, -2.25, 3, 4e-3);
+
+  /** Data that begins at any offset, as a writer makes it that does not pad its header. */
+  const padded = (spaces: number): Uint8Array =>
+    fileOf(`{"a":${entry("F32", [4], [0, 16])}${" ".repeat(spaces)}}`, bytesOf(data));
+
+  it.each([0, 1, 2, 3, 4, 5, 6, 7])("with a header %i bytes longer give the same numbers", (spaces) => {
+    const bytes = padded(spaces);
+    // As Node's readFile gives them: a Buffer, at its own beginning or inside a larger one.
+    const inside = Buffer.concat([Buffer.alloc(3, 0x7f), bytes, Buffer.alloc(5, 0x7f)]).subarray(3, -5);
+    for (const given of [bytes, bytes.buffer as ArrayBuffer, Buffer.from(bytes), inside]) {
+      expect(decodeSafetensors(given, { file }).tensors.a!.data).toEqual(data);
+    }
+  });
+
+  it("of very many tensors are refused before they are read", () => {
+    const names = Array.from({ length: mostTensors + 1 }, (_, i) => `"${i}":${entry("U8", [0], [0, 0])}`);
+    expect(() => decodeSafetensors(fileOf(`{${names.join()}}`), { file })).toThrow(/too many tensors/);
+    expect(
+      Object.keys(decodeSafetensors(fileOf(`{${names.slice(1).join()}}`), { file }).tensors),
+    ).toHaveLength(mostTensors);
   });
 });
 

@@ -2,8 +2,8 @@
 import { defineOp, needFloat, typeError } from "../op.ts";
 import type { Tensor } from "../tensor.ts";
 import { sizeOf } from "../tensor.ts";
-import { cast } from "./compare.ts";
-import { add, div, exp, log, max, mul, sub } from "./elementwise.ts";
+import { cast, equal, where } from "./compare.ts";
+import { add, clip, div, exp, log, max, mul, sub } from "./elementwise.ts";
 import { fromZero, oneHot, requireBelow } from "./gather.ts";
 import { mean, type Reduction, reduceMax, sum } from "./reduce.ts";
 import { reshape, unsqueeze } from "./shape.ts";
@@ -67,11 +67,17 @@ export function logSoftmax(x: Tensor): Tensor {
   return logSoftmaxOp.apply([x], null)[0]!;
 }
 
-/** log Σ e^x over axes, without overflow. */
+/** Largest finite float32. */
+const largestFloat = 3.4028234663852886e38;
+
+/** log Σ e^x over axes, without overflow; -∞ where every x is, ∞ where one is. */
 export function logSumExp(x: Tensor, over: Reduction = {}): Tensor {
   const largest = reduceMax(x, { ...over, keep: true });
-  const total = log(sum(exp(sub(x, largest)), { ...over, keep: true }));
-  const y = add(total, largest);
+  // ∞ - ∞ would be NaN.
+  const shift = clip(largest, -largestFloat, largestFloat);
+  // Among finite numbers the largest alone adds 1, so the limit acts only where all are -∞, and keeps log from 0.
+  const total = max(sum(exp(sub(x, shift)), { ...over, keep: true }), 0.5);
+  const y = add(log(total), largest);
   return over.keep ? y : reshape(y, sum(x, over).shape);
 }
 
@@ -121,13 +127,15 @@ const classLossOp = defineOp<null>("classLoss", {
 
 /**
  * Mean of -log softmax(logits)[class] over the positions where `mask` holds (default: all).
- * With an empty mask the loss is 0, and so is its gradient.
+ * With an empty mask the loss is 0, and so is its gradient. A masked position counts nothing, also where its loss is ∞.
  */
 export function crossEntropy(logits: Tensor, classes: Tensor, mask?: Tensor): Tensor {
   const losses = classLossOp.apply([logits, classes], null)[0]!;
   if (!mask) return mean(losses);
   const weights = cast(mask, "f32");
-  return div(sum(mul(losses, weights)), max(sum(weights), 1));
+  // Not a product alone: 0 · ∞ is NaN.
+  const counted = mul(where(equal(weights, 0), 0, losses), weights);
+  return div(sum(counted), max(sum(weights), 1));
 }
 
 /** -log softmax(logits)[class] at every position. */

@@ -10,6 +10,16 @@ function mustBeGiven(name: string): never {
   throw new Error(`internal: the value of ${name} has to be given, not computed`);
 }
 
+/** Refuses sizes that no tensor has. */
+function checkShape(what: string, shape: Shape): void {
+  const bad = shape.find((size) => !Number.isSafeInteger(size) || size < 0);
+  if (bad === undefined) return;
+  throw new ShapeError(`${what}: ${bad} is not a size`, {
+    shape,
+    hint: "shapes are fixed when the graph is built: whole numbers, none of them below 0",
+  });
+}
+
 /** Settings of a constant. */
 export interface ConstantAttrs {
   readonly data: ArrayLike<number>;
@@ -19,6 +29,7 @@ export interface ConstantAttrs {
 
 const constantOp = defineOp<ConstantAttrs>("constant", {
   infer: (_, { shape, dtype, data }) => {
+    checkShape("constant", shape);
     if (data.length !== sizeOf(shape)) {
       throw new ShapeError(`constant: ${data.length} values do not fill the shape`, { shape });
     }
@@ -49,6 +60,7 @@ constants.scalar = scalar;
 
 /** All zeros. */
 export function zeros(shape: Shape, dtype: DType = "f32"): Tensor {
+  checkShape("zeros", shape);
   return constant(new Float32Array(sizeOf(shape)), shape, dtype);
 }
 
@@ -83,6 +95,7 @@ const inputOp = defineOp<SourceAttrs>("input", {
 
 /** A value given at every run. */
 export function input(name: string, shape: Shape, dtype: DType = "f32"): Tensor {
+  checkShape(`input ${name}`, shape);
   return inputOp.apply([], { name, shape, dtype })[0]!;
 }
 
@@ -101,6 +114,7 @@ export interface StateAttrs extends SourceAttrs {
 
 const stateOp = defineOp<StateAttrs>("state", {
   infer: (_, { name, shape, dtype, initial }) => {
+    checkShape(`state ${name}`, shape);
     if (initial.kind === "values" && initial.data.length !== sizeOf(shape)) {
       throw new ShapeError(`state ${name}: ${initial.data.length} values do not fill the shape`, { shape });
     }
@@ -149,6 +163,7 @@ export function randomMask(name: string, shape: Shape, keep: number): Tensor {
   if (!(keep > 0 && keep <= 1)) {
     throw new ShapeError(`randomMask: keep must be in (0, 1], got ${keep}`, { name });
   }
+  checkShape(`randomMask ${name}`, shape);
   return maskOp.apply([], { name, shape, keep })[0]!;
 }
 
