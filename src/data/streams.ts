@@ -6,8 +6,7 @@
 import { type Story, storyTokens } from "../babi/format.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { integer, keyOf } from "../random.ts";
-import { keyedOrder } from "./shuffle.ts";
+import { integer, keyOf, permutation } from "../random.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 
 /** One story as numbers: `answers[i]` is 1 where token i answers the question before it. */
@@ -44,7 +43,7 @@ export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabu
 
 // The authors shuffle valid and test once, when the data is made, and keep that order for ever. Their seed is
 // not known; any constant mixes the tasks as well.
-const fixedOrderKey = 20_200_701;
+const fixedOrder = keyOf("order of held-out stories");
 
 /**
  * The stories of a prepared split. Train is reshuffled every epoch by (seed, epoch); any other split keeps
@@ -63,8 +62,8 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
     story(epoch, position) {
       const shuffleEpoch = split.name === "train" ? epoch : 0;
       if (shuffleEpoch !== orderedEpoch) {
-        const key = split.name === "train" ? [seed, epoch] : [fixedOrderKey];
-        order = keyedOrder(split.stories, key);
+        const key = split.name === "train" ? keyOf(seed, "order of stories", epoch) : fixedOrder;
+        order = permutation(key, split.stories);
         orderedEpoch = shuffleEpoch;
       }
       const index = order[position];

@@ -5,7 +5,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Batch, type BatcherState, epochBatches, StreamBatcher } from "../../src/data/batches.ts";
-import { keyedOrder } from "../../src/data/shuffle.ts";
 import {
   type EncodedStory,
   endlessSource,
@@ -146,19 +145,6 @@ describe("epochs", () => {
       expect(orderOf(preparedSource({ ...set, name }, 2), 5)).toEqual(fixed);
       expect(fixed).not.toEqual(Array.from({ length: set.stories }, (_, i) => set.story(i).tokens[0]));
     }
-  });
-
-  test("a keyed order is a permutation, and each place is about equally likely", () => {
-    const counts = new Float64Array(25);
-    for (let key = 0; key < 4000; key++) {
-      const order = keyedOrder(5, [key, 1]);
-      expect([...order].sort()).toEqual([0, 1, 2, 3, 4]);
-      order.forEach((item, place) => {
-        counts[item * 5 + place] = counts[item * 5 + place]! + 1;
-      });
-    }
-    // 800 expected per cell, standard deviation about 25: five of them.
-    for (const count of counts) expect(Math.abs(count - 800)).toBeLessThan(127);
   });
 
   test("an empty split is named", () => {
