@@ -74,11 +74,11 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
   };
 }
 
-/** An endless source: `tell` gives the story at a position. */
-export function endlessSource(tell: (position: number) => Story): StorySource {
+/** An endless source: `generate` gives the story at a position. */
+export function endlessSource(generate: (position: number) => Story): StorySource {
   return {
     storiesPerEpoch: Number.POSITIVE_INFINITY,
-    story: (_epoch, position) => encodeStory(tell(position)),
+    story: (_epoch, position) => encodeStory(generate(position)),
   };
 }
 
@@ -88,33 +88,40 @@ export function endlessSource(tell: (position: number) => Story): StorySource {
  */
 export function generatedSource(seed: number, tasks: readonly number[] = allTasks): StorySource {
   if (tasks.length === allTasks.length) return endlessSource((position) => streamStory(seed, position));
+  const key = keyOf(seed, "task of story");
   return endlessSource((position) => {
-    const task = tasks[integer(keyOf(seed, "task of story"), position, tasks.length)]!;
+    const task = tasks[integer(key, position, tasks.length)]!;
     return generateStory({ task, seed, index: position });
   });
 }
 
 /**
- * Real stories with endless ones between them, evenly spaced: `share` of all stories (0 to 1, not 1) come
- * from `endless`. An epoch ends when every real story has been told once; the endless ones never repeat.
+ * Real stories with generated ones between them, evenly spaced: `generatedFraction` of all stories (0 to 1, not 1)
+ * come from `generated`, which is endless. An epoch ends when every real story was used once; the generated ones
+ * never repeat.
  */
-export function mixedSource(real: StorySource, endless: StorySource, share: number): StorySource {
-  if (!(share >= 0 && share < 1)) {
-    throw new UsageError(`the share of generated stories must be at least 0 and below 1, not ${share}`, {
-      hint: "for generated stories alone use the generated source",
-    });
+export function mixedSource(
+  real: StorySource,
+  generated: StorySource,
+  generatedFraction: number,
+): StorySource {
+  if (!(generatedFraction >= 0 && generatedFraction < 1)) {
+    throw new UsageError(
+      `the fraction of generated stories must be at least 0 and below 1, not ${generatedFraction}`,
+      { hint: "for generated stories alone use the generated source" },
+    );
   }
-  const endlessBefore = (position: number) => Math.floor(position * share);
+  const generatedBefore = (position: number) => Math.floor(position * generatedFraction);
   // The fewest stories with all real ones among them. The division may round either way: begin one below.
-  let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - share)) - 1;
-  while (storiesPerEpoch - endlessBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
-  const endlessPerEpoch = endlessBefore(storiesPerEpoch);
+  let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - generatedFraction)) - 1;
+  while (storiesPerEpoch - generatedBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
+  const generatedPerEpoch = generatedBefore(storiesPerEpoch);
   return {
     storiesPerEpoch,
     story(epoch, position) {
-      const before = endlessBefore(position);
-      return endlessBefore(position + 1) > before
-        ? endless.story(0, epoch * endlessPerEpoch + before)
+      const before = generatedBefore(position);
+      return generatedBefore(position + 1) > before
+        ? generated.story(0, epoch * generatedPerEpoch + before)
         : real.story(epoch, position - before);
     },
   };

@@ -20,6 +20,7 @@ import {
   newRecord,
   readRun,
 } from "../../src/store/runRecord.ts";
+import { skipUnless } from "../support/skip.ts";
 import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
 import { description, recordsAt, sample } from "./samples.ts";
 
@@ -326,14 +327,18 @@ describe("the lock", () => {
     }
   });
 
-  it.skipIf(process.platform !== "linux")("is not held by a later process with the same id", async () => {
-    const folder = await scratch();
-    const owner = { ...thisProcess(), started: "another boot/1" };
-    expect(isRunning(owner)).toBe(false);
-    expect(isRunning(thisProcess())).toBe(true);
-    await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
-    await (await acquireLock(folder)).release();
-  });
+  it(
+    "is not held by a later process with the same id",
+    skipUnless(process.platform === "linux", "it needs Linux"),
+    async () => {
+      const folder = await scratch();
+      const owner = { ...thisProcess(), started: "another boot/1" };
+      expect(isRunning(owner)).toBe(false);
+      expect(isRunning(thisProcess())).toBe(true);
+      await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
+      await (await acquireLock(folder)).release();
+    },
+  );
 
   it("of another host, or cut while written, is honoured until it has been silent for long", async () => {
     const foreign = JSON.stringify({ token: "t", process: { pid: 1, host: "elsewhere", started: null } });
