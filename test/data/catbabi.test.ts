@@ -20,6 +20,7 @@ import { preparedSource } from "../../src/data/streams.ts";
 import { babiWords, catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { DataError, UsageError } from "../../src/errors.ts";
 import { type FileSystem, nodeFileSystem } from "../../src/store/atomic.ts";
+import { decodeSafetensors } from "../../src/store/safetensors.ts";
 import { needsRealData, realData } from "../support/realData.ts";
 import { emptyFolder, tinyFolder } from "./support/tiny.ts";
 
@@ -299,12 +300,22 @@ describe("the prepared folder", () => {
   test("gives back what was written", async () => {
     const { splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
     expect((await loadPrepared(good)).splits).toEqual(splits);
+    // The files are plain safetensors: any reader of that format has the arrays.
+    const file = join(good, "train.safetensors");
+    const { tensors } = decodeSafetensors(readFileSync(file), { file });
+    expect({ ...tensors }).toEqual({
+      offsets: { dtype: "u32", shape: [5], data: splits.train.arrays.offsets },
+      tokens: { dtype: "u16", shape: [splits.train.counts().tokens], data: splits.train.arrays.tokens },
+      answers: { dtype: "bool", shape: [splits.train.counts().tokens], data: splits.train.arrays.answers },
+      tasks: { dtype: "u8", shape: [4], data: Uint8Array.of(1, 1, 15, 15) },
+    });
+    expect(JSON.parse(readFileSync(join(good, "vocab.json"), "utf8"))).toEqual(catbabiVocabulary.words);
     expect(readdirSync(good).sort()).toEqual([
       "catbabi.json",
-      "test.bin",
-      "train.bin",
-      "valid.bin",
-      "vocabulary.txt",
+      "test.safetensors",
+      "train.safetensors",
+      "valid.safetensors",
+      "vocab.json",
     ]);
   });
 
@@ -333,12 +344,16 @@ describe("the prepared folder", () => {
   test("of another version, or none at all, says what to do", async () => {
     const copy = copyOf();
     const header = readFileSync(join(copy, "catbabi.json"), "utf8");
-    writeFileSync(join(copy, "catbabi.json"), header.replace('"version": 1', '"version": 2'));
-    await expect(readHeader(copy)).rejects.toThrow(
-      /prepared form 2, this program reads 1\n.*prepare catbabi/,
-    );
+    writeFileSync(join(copy, "catbabi.json"), header.replace('"version": 2', '"version": 1'));
+    for (const read of [readHeader, loadPrepared]) {
+      const reading = read(copy);
+      await expect(reading).rejects.toThrow(DataError);
+      await expect(reading).rejects.toThrow(
+        /copy: prepared by another version of fwm \(format 1; this one reads 2\)\n.*run `fwm data prepare catbabi` again/,
+      );
+    }
     await expect(readHeader(emptyFolder())).rejects.toThrow("no prepared data here");
-    await expect(readHeader(join(good, "train.bin"))).rejects.toThrow("no prepared data here");
+    await expect(readHeader(join(good, "train.safetensors"))).rejects.toThrow("no prepared data here");
   });
 
   test("checks what right checksums do not: offsets, tokens, tasks and answers", async () => {
@@ -397,7 +412,7 @@ describe("the prepared folder", () => {
     expect(opened).toBe(3);
     expect(await loadPrepared(out)).toEqual(before);
     expect(readdirSync(join(out, ".."))).toEqual(["out"]);
-    await expect(writePrepared(join(out, "train.bin", "x"), provenance, splits)).rejects.toThrow(
+    await expect(writePrepared(join(out, "train.safetensors", "x"), provenance, splits)).rejects.toThrow(
       "not a folder",
     );
   });
