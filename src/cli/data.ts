@@ -66,7 +66,7 @@ const prepareCommand = command({
     const { provenance, splits } = await prepareCatbabi({
       ...options,
       downloads: join(root, "downloads"),
-      ...(options.fillMissing === undefined ? {} : { fill: { tell: generateStory, seed: options.seed } }),
+      ...(options.fillMissing === undefined ? {} : { fill: { generate: generateStory, seed: options.seed } }),
       signal,
       onNote: (text) => out.note(text),
       onDownload: download.update,

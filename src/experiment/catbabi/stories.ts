@@ -43,7 +43,7 @@ export async function openStories(
       if (task.source === "generated") return { kind: "generated", seed, tasks };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, share: task.generatedFraction, tasks }
+        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, tasks }
         : { kind: "prepared", ...real };
     },
     heldOut(split, seed) {
