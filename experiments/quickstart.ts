@@ -1,5 +1,6 @@
 /** What `npm start` trains: a small memory, and an LSTM of the same width, on new stories that need no download. */
 import { catbabiTask, experiment, fwmSystem, releasedTraining } from "../src/experiment/settings.ts";
+import { lstmDefaults } from "../src/model/lstmModel.ts";
 
 const task = { ...catbabiTask, source: "generated", tasks: "1,2" } as const;
 const training = {
@@ -27,6 +28,6 @@ export const quickstartFwm = experiment({
 /** Its opponent. */
 export const quickstartLstm = experiment({
   shows: "new stories of tasks 1 and 2, an LSTM of the same width",
-  settings: { task, training, system: { name: "lstm", vocabulary: 200, embedding: 64, hidden: 64 } },
+  settings: { task, training, system: { ...lstmDefaults, embedding: 64, hidden: 64 } },
   smoke: quickstartFwm.smoke,
 });

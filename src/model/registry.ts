@@ -1,6 +1,7 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
 import { fwmSystem } from "./fwmModel.ts";
+import { jbfwSystem } from "./jbfwModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
 
@@ -8,6 +9,7 @@ import type { SequenceModel, System, Work } from "./sequence.ts";
 const builtIn = {
   fwm: fwmSystem,
   lstm: lstmSystem,
+  jbfw: jbfwSystem,
 } as const;
 
 /** Settings of one of the systems that come with the package. */

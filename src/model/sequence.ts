@@ -5,6 +5,9 @@ import type { Initial, Tensor } from "../graph/index.ts";
 /** A size in settings. */
 export const size = z.int().min(1).max(65_536);
 
+/** A rate of dropout in settings; 0 unless given. */
+export const dropoutRate = z.number().min(0).lt(1).default(0);
+
 /** Settings of the input and output that every such system shares. */
 export const tokenSizes = {
   /** Entries of the vocabulary, `<pad>` and `<eos>` included. */
