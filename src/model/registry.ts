@@ -1,5 +1,6 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
+import { deltaNetSystem } from "./deltaNetModel.ts";
 import { fwmSystem } from "./fwmModel.ts";
 import { jbfwSystem } from "./jbfwModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
@@ -10,6 +11,7 @@ const builtIn = {
   fwm: fwmSystem,
   lstm: lstmSystem,
   jbfw: jbfwSystem,
+  "delta-net": deltaNetSystem,
 } as const;
 
 /** Settings of one of the systems that come with the package. */

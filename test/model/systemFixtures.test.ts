@@ -1,11 +1,24 @@
 /** The comparison systems against the numbers of their originals: outputs, states, losses and every gradient. */
 import { describe, expect, test } from "vitest";
 import { grad } from "../../src/compile/grad.ts";
-import { add, crossEntropy, input, stateAttrs, type Tensor, topological } from "../../src/graph/index.ts";
+import {
+  add,
+  crossEntropy,
+  input,
+  mul,
+  sigmoid,
+  stateAttrs,
+  sum,
+  type Tensor,
+  topological,
+} from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import type { MaskAttrs } from "../../src/graph/ops/source.ts";
+import { deltaLayer, deltaWindow, featureMap } from "../../src/model/deltaNetModel.ts";
 import { jbfwDefaults, jbfwModel } from "../../src/model/jbfwModel.ts";
+import { linearWeights } from "../../src/model/linear.ts";
 import { lstmModel } from "../../src/model/lstmModel.ts";
+import { normWeights } from "../../src/model/norm.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, runOrtWithState, type Tolerance } from "../support/check.ts";
@@ -228,5 +241,140 @@ describe("fast weights that attend to the recent past", () => {
         gradients: inOrder(window.gradients),
       })),
     );
+  });
+});
+
+describe("the delta rule", () => {
+  /** The last two axes exchanged: fast weights are stored value by key there, key by value here. */
+  function exchanged({ shape, data }: StoredTensor): Value {
+    const [rows, columns] = shape.slice(-2) as [number, number];
+    const parts: number[] = [];
+    for (let at = 0; at < data.length; at += rows * columns) {
+      const part = { shape: [rows, columns], data: data.slice(at, at + rows * columns) };
+      parts.push(...transposed(part).data);
+    }
+    return { shape: [...shape.slice(0, -2), columns, rows], data: Float64Array.from(parts) };
+  }
+  interface Recurrence {
+    inputs: Stored;
+    outputs: Stored & { loss: number };
+    gradients: Stored;
+  }
+  interface Layer {
+    config: { d_model: number; heads: number };
+    weights: Stored;
+    segments: {
+      x: StoredTensor;
+      coef: StoredTensor;
+      y: StoredTensor;
+      S: StoredTensor;
+      loss: number;
+      gradients: Stored;
+    }[];
+  }
+  const { cases } = fixture<{ cases: Record<string, Recurrence | Layer> }>("delta-net");
+
+  async function check(
+    want: readonly (readonly [string, Tensor, Value])[],
+    given: ReadonlyMap<Tensor, Value>,
+  ) {
+    const tensors = want.map(([, tensor]) => tensor);
+    const inOracle = interpret(tensors, given);
+    const onOrt = await runOrtWithState(tensors, given);
+    want.forEach(([label, , { data }], i) => {
+      expectClose(inOracle[i]!.data, data, { ...exact, label: `${label} in the oracle` });
+      expectClose(onOrt[i]!, data, { ...single(data), label: `${label} on ONNX Runtime` });
+    });
+  }
+
+  const maps = [
+    ["recurrence, softmax", "softmax"],
+    ["recurrence, elu+1, divided by its sum", "elu"],
+  ] as const;
+  // In one chunk, in chunks with an odd one, and token by token.
+  test.each(maps.flatMap(([title, map]) => [10, 4, 1].map((chunk) => [title, map, chunk] as const)))(
+    "%s, by %s in chunks of %i",
+    async (title, map, chunk) => {
+      const { inputs, outputs, gradients } = cases[title] as Recurrence;
+      const [q, k, v] = ["q", "k", "v"].map((name) => input(name, inputs[name]!.shape)) as [
+        Tensor,
+        Tensor,
+        Tensor,
+      ];
+      const b = input("b", [...inputs.b!.shape, 1]);
+      const S0 = input("S0", exchanged(inputs.S0!).shape);
+      const [coefO, coefS] = [input("coefO", v.shape), input("coefS", S0.shape)];
+      const vectors = { q: featureMap(map, q), k: featureMap(map, k), v, beta: sigmoid(b) };
+      const { o, S } = deltaWindow(vectors, S0, chunk);
+      const loss = add(sum(mul(o, coefO)), sum(mul(S, coefS)));
+      const grads = grad(loss, [q, k, v, b, S0]);
+      await check(
+        [
+          ["mapped q", vectors.q, asValue(outputs["mapped q"]!)],
+          ["mapped k", vectors.k, asValue(outputs["mapped k"]!)],
+          ["o", o, asValue(outputs.o!)],
+          ["S", S, exchanged(outputs.S!)],
+          ["loss", loss, { shape: [], data: Float64Array.of(outputs.loss) }],
+          ...["q", "k", "v", "b"].map(
+            (name, i) => [`gradient of ${name}`, grads[i]!, asValue(gradients[name]!)] as const,
+          ),
+          ["gradient of S0", grads[4]!, exchanged(gradients.S0!)],
+        ],
+        new Map<Tensor, Value>([
+          [q, asValue(inputs.q!)],
+          [k, asValue(inputs.k!)],
+          [v, asValue(inputs.v!)],
+          [b, asValue(inputs.b!, b.shape)],
+          [S0, exchanged(inputs.S0!)],
+          [coefO, asValue(inputs.coef_o!)],
+          [coefS, exchanged(inputs.coef_S!)],
+        ]),
+      );
+    },
+  );
+
+  test("layer of the authors' program over two segments", async () => {
+    const { config, weights, segments } = cases["layer of lmtool-fwp"] as Layer;
+    const D = config.d_model;
+    // Here the one head is narrower than the layer.
+    const d = weights["o_net.weight"]!.shape[1]!;
+    const qkvb = linearWeights("qkvb", { in: D, out: 3 * d + 1 }, { bias: false });
+    const out = linearWeights("out", { in: d, out: D }, { bias: false });
+    const ln = normWeights("norm", D);
+    const parameters = [qkvb.W, out.W, ln.gain, ln.bias];
+    const inOrder = (stored: Stored): Value[] => [
+      transposed(stored["qkvb_net.weight"]!),
+      transposed(stored["o_net.weight"]!),
+      asValue(stored["layer_norm.weight"]!),
+      asValue(stored["layer_norm.bias"]!),
+    ];
+    let before = zeroValue([2, 1, d, d]);
+    for (const segment of segments) {
+      const x = input("x", timeFirst(segment.x).shape);
+      const S = input("S", before.shape);
+      const coef = input("coef", x.shape);
+      const run = deltaLayer({ qkvb, out, norm: ln }, x, S, { heads: 1, featureMap: "elu", chunk: 2 });
+      const loss = sum(mul(run.y, coef));
+      const grads = grad(loss, [...parameters, x]);
+      const after = exchanged(segment.S);
+      await check(
+        [
+          ["y", run.y, timeFirst(segment.y)],
+          ["S", run.S, after],
+          ["loss", loss, { shape: [], data: Float64Array.of(segment.loss) }],
+          ...inOrder(segment.gradients).map(
+            (value, i) => [`gradient of ${stateAttrs(parameters[i]!)!.name}`, grads[i]!, value] as const,
+          ),
+          ["gradient of x", grads[4]!, timeFirst(segment.gradients.x!)],
+        ],
+        new Map<Tensor, Value>([
+          ...parameters.map((tensor, i) => [tensor, inOrder(weights)[i]!] as const),
+          [x, timeFirst(segment.x)],
+          [S, before],
+          [coef, timeFirst(segment.coef)],
+        ]),
+      );
+      before = { shape: before.shape, data: after.data };
+    }
   });
 });

@@ -2,6 +2,7 @@
 import { greater, input, reshape, scan, stateAttrs, type Tensor, where } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { sizeOf } from "../../src/graph/tensor.ts";
+import { deltaNetDefaults } from "../../src/model/deltaNetModel.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
 import { jbfwDefaults } from "../../src/model/jbfwModel.ts";
 import { lstmDefaults } from "../../src/model/lstmModel.ts";
@@ -28,6 +29,7 @@ export const smallSystems: { [Name in SystemSettings["name"]]: Extract<SystemSet
     hiddenDropout: 0.5,
   },
   jbfw: { ...jbfwDefaults, ...sizes, innerSteps: 2, chunk: 4 },
+  "delta-net": { ...deltaNetDefaults, ...sizes, layers: 2, heads: 2, inner: 5, dropout: 0.3, chunk: 4 },
 };
 
 /** A model with its initial weights under a seed, as the oracle takes them. */
