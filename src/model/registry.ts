@@ -5,11 +5,13 @@ import { fwmSystem } from "./fwmModel.ts";
 import { jbfwSystem } from "./jbfwModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
+import { transformerXlSystem } from "./transformerXlModel.ts";
 
 /** The systems that read a stream of tokens. */
 const builtIn = {
   fwm: fwmSystem,
   lstm: lstmSystem,
+  "transformer-xl": transformerXlSystem,
   jbfw: jbfwSystem,
   "delta-net": deltaNetSystem,
 } as const;

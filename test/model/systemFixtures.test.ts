@@ -20,6 +20,7 @@ import { linearWeights } from "../../src/model/linear.ts";
 import { lstmModel } from "../../src/model/lstmModel.ts";
 import { normWeights } from "../../src/model/norm.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
+import { transformerXlModel } from "../../src/model/transformerXlModel.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, runOrtWithState, type Tolerance } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor, transposed } from "../support/fixtures.ts";
@@ -202,6 +203,139 @@ describe("LSTM with residual connections", () => {
       })),
       title.startsWith("training"),
     );
+  });
+});
+
+describe("Transformer-XL", () => {
+  interface Head {
+    logits: StoredTensor;
+    loss: number;
+    gradients: Stored;
+  }
+  interface Case {
+    config: Record<"n_layer" | "n_head" | "d_model" | "d_inner" | "d_embed" | "n_token" | "mem_len", number>;
+    weights: Stored;
+    segments: {
+      x: StoredTensor;
+      y: StoredTensor;
+      official: Head;
+      catbabi: Head;
+      mems: StoredTensor[];
+      attention?: { layers: StoredTensor[] };
+    }[];
+  }
+  const { cases } = fixture<{ cases: Record<string, Case> }>("txl-official");
+  const titles = ["memory 7, post-norm", "no memory, post-norm"] as const;
+  const modelOf = ({ config }: Case, head: "tied" | "plain"): SequenceModel =>
+    transformerXlModel({
+      vocabulary: config.n_token,
+      embedding: config.d_embed,
+      hidden: config.d_model,
+      layers: config.n_layer,
+      heads: config.n_head,
+      inner: config.d_inner,
+      memory: config.mem_len,
+      dropout: 0,
+      attentionDropout: 0,
+      head,
+    });
+  const inOrder = ({ config }: Case, head: "tied" | "plain", stored: Stored): Value[] => [
+    asValue(stored["word_emb.emb_layers.0.weight"]!),
+    transposed(stored["word_emb.emb_projs.0"]!),
+    asValue(stored.r_w_bias!),
+    asValue(stored.r_r_bias!),
+    ...Array.from({ length: config.n_layer }, (_, l) => `layers.${l}.`).flatMap((layer) => [
+      transposed(stored[`${layer}dec_attn.qkv_net.weight`]!),
+      transposed(stored[`${layer}dec_attn.r_net.weight`]!),
+      transposed(stored[`${layer}dec_attn.o_net.weight`]!),
+      asValue(stored[`${layer}dec_attn.layer_norm.weight`]!),
+      asValue(stored[`${layer}dec_attn.layer_norm.bias`]!),
+      transposed(stored[`${layer}pos_ff.CoreNet.0.weight`]!),
+      asValue(stored[`${layer}pos_ff.CoreNet.0.bias`]!),
+      transposed(stored[`${layer}pos_ff.CoreNet.3.weight`]!),
+      asValue(stored[`${layer}pos_ff.CoreNet.3.bias`]!),
+      asValue(stored[`${layer}pos_ff.layer_norm.weight`]!),
+      asValue(stored[`${layer}pos_ff.layer_norm.bias`]!),
+    ]),
+    ...(head === "plain"
+      ? [transposed(stored["catbabi_head.weight"]!)]
+      : [asValue(stored["crit.out_projs.0"]!), asValue(stored["crit.out_layers.0.bias"]!)]),
+  ];
+  /** Our memory: [m, B, D] of the tokens so far at the right end of [B, memory, D], and how many they are. */
+  const stateAfter = ({ config }: Case, mems: readonly StoredTensor[]): Value[] => {
+    const m = config.mem_len;
+    if (m === 0) return [];
+    const parts = mems.slice(0, config.n_layer).map((stored) => {
+      const {
+        shape: [B, count, D],
+        data,
+      } = timeFirst(stored);
+      const out = new Float64Array(B! * m * D!);
+      for (let b = 0; b < B!; b++) {
+        const own = data.subarray(b * count! * D!, (b + 1) * count! * D!);
+        out.set(own, (b * m + m - count!) * D!);
+      }
+      return { shape: [B!, m, D!], data: out };
+    });
+    const [count, B] = mems[0]!.shape as [number, number];
+    return [...parts, { shape: [B, 1], data: new Float64Array(B).fill(count) }];
+  };
+
+  test.each(titles.flatMap((title) => (["tied", "plain"] as const).map((head) => [title, head] as const)))(
+    "%s, %s head",
+    async (title, head) => {
+      const { [title]: found } = cases;
+      const given = found!;
+      await checkWindows(
+        modelOf(given, head),
+        inOrder(given, head, given.weights),
+        given.segments.map((segment) => {
+          const { logits, loss, gradients } = head === "tied" ? segment.official : segment.catbabi;
+          const x = asValue(segment.x);
+          return {
+            x,
+            y: asValue(segment.y),
+            logits: asValue(logits),
+            loss,
+            counted: { shape: x.shape, data: new Float64Array(x.data.length).fill(1) },
+            padded: false,
+            after: stateAfter(given, segment.mems),
+            gradients: inOrder(given, head, gradients),
+          };
+        }),
+      );
+    },
+  );
+
+  test("a step's trace is the official attention of the first token of a segment", () => {
+    const given = cases["memory 7, post-norm"]!;
+    const model = modelOf(given, "tied");
+    const weights = inOrder(given, "tied", given.weights);
+    const [before, segment] = given.segments as [Case["segments"][0], Case["segments"][0]];
+    const B = segment.x.shape[1]!;
+    const tokens = input("tokens", [B], "i32");
+    const parts = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
+    const { trace } = model.step(tokens, parts);
+    const values = new Map<Tensor, Value>([
+      [tokens, { shape: [B], data: Float64Array.from(segment.x.data.slice(0, B)) }],
+      ...parts.map((part, i) => [part, stateAfter(given, before.mems)[i]!] as const),
+      ...model.parameters.map((parameter, i) => [parameter, weights[i]!] as const),
+    ]);
+    const { n_head: h, mem_len: m } = given.config;
+    segment.attention!.layers.forEach(({ shape, data }, l) => {
+      // [q, k, B, h] there, with a memory of 5: the first query sees these 5 and itself.
+      const [, k, rows, heads] = shape as [number, number, number, number];
+      expect([rows, heads]).toEqual([B, h]);
+      const [got] = interpret([trace[`attention${l + 1}`]!], values);
+      for (let b = 0; b < B; b++) {
+        for (let n = 0; n < h; n++) {
+          const want = Array.from({ length: 6 }, (_, j) => data[(j * B + b) * h + n]!);
+          const own = got!.data.subarray((b * h + n) * (m + 1), (b * h + n + 1) * (m + 1));
+          expectClose(own, [0, 0, ...want], { ...exact, label: `layer ${l} row ${b} head ${n}` });
+          expect(k).toBe(10);
+        }
+      }
+    });
   });
 });
 

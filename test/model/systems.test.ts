@@ -19,7 +19,14 @@ import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile } from "../../src/runtime/program.ts";
 import { expectClose, normals, runOrtWithState, type Tolerance } from "../support/check.ts";
-import { drawnModel, drawTokens, freshState, smallSystems, stepwise } from "../support/systems.ts";
+import {
+  drawnModel,
+  drawTokens,
+  freshState,
+  reachingBack,
+  smallSystems,
+  stepwise,
+} from "../support/systems.ts";
 
 // Both sides in float64, by different orders of summation.
 const exact: Tolerance = { rtol: 1e-9, atol: 1e-11 };
@@ -97,7 +104,9 @@ describe.each(Object.entries(smallSystems))("%s", (_, settings) => {
     const cost = (tokens: number): number => systemFlops(settings, { tokens, positions: tokens, window: 10 });
     // At least one product and one sum for every weight that is not merely looked up.
     expect(cost(20)).toBeGreaterThan(20 * 1.5 * (countWeights(model) - V * settings.embedding));
-    expect(cost(40)).toBeCloseTo(2 * cost(20));
+    // Positions are projected once for all rows.
+    expect(cost(40) / cost(20)).toBeGreaterThan(1.5);
+    expect(cost(40) / cost(20)).toBeLessThanOrEqual(2);
   });
 
   test("parameters have names of their own; state is one row per row of the batch", () => {
@@ -180,18 +189,19 @@ describe.each(Object.entries(smallSystems))("%s", (_, settings) => {
   test("windows of 1, 7 and 200 tokens one after the other are one long window", () => {
     const lengths = [1, 7, 200];
     const [total, B] = [208, 1];
+    const { model: long, weights: drawn } = drawnModel(reachingBack(settings, total));
     const tokens = input("tokens", [total, B], "i32");
-    const before = freshState(model, B);
+    const before = freshState(long, B);
     const values = new Map<Tensor, Value>([
-      ...weights,
+      ...drawn,
       ...before.values,
       [tokens, drawTokens([total, B], V, 7)],
     ]);
-    const whole = model.window({ tokens, state: before.tensors, training: false });
+    const whole = long.window({ tokens, state: before.tensors, training: false });
     let [start, state] = [0, before.tensors as readonly Tensor[]];
     const parts = lengths.map((length) => {
       const part = slice(tokens, 0, start, start + length);
-      const made = model.window({ tokens: part, state, training: false });
+      const made = long.window({ tokens: part, state, training: false });
       [start, state] = [start + length, made.state];
       return made.logits;
     });
@@ -199,7 +209,7 @@ describe.each(Object.entries(smallSystems))("%s", (_, settings) => {
     const got = interpret([...parts, ...state], values);
     const logits = Float64Array.from(got.slice(0, 3).flatMap(({ data }) => Array.from(data)));
     expectClose(logits, want[0]!.data, { ...exact, label: "logits" });
-    model.recurrent.forEach(({ name }, i) => {
+    long.recurrent.forEach(({ name }, i) => {
       expectClose(got[i + 3]!.data, want[i + 1]!.data, { ...exact, label: name });
     });
   });
@@ -243,7 +253,7 @@ describe.each(Object.entries(smallSystems))("%s", (_, settings) => {
     for (const [tensor, value] of drawn) values.set(tensor, value);
     const grads = grad(loss, model.parameters);
     const inOracle = interpret(grads, values);
-    const step = 1e-5;
+    const step = 1e-6;
     model.parameters.forEach((parameter, i) => {
       const { name } = stateAttrs(parameter)!;
       const at = values.get(parameter)!;

@@ -8,7 +8,8 @@ import { jbfwDefaults } from "../../src/model/jbfwModel.ts";
 import { lstmDefaults } from "../../src/model/lstmModel.ts";
 import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
-import { integer, keyOf } from "../../src/random.ts";
+import { transformerXlDefaults } from "../../src/model/transformerXlModel.ts";
+import { integer, keyOf, normal } from "../../src/random.ts";
 import { State } from "../../src/runtime/state.ts";
 
 const sizes = { vocabulary: 11, embedding: 3, hidden: 4 };
@@ -28,11 +29,26 @@ export const smallSystems: { [Name in SystemSettings["name"]]: Extract<SystemSet
     weightDropout: 0.4,
     hiddenDropout: 0.5,
   },
+  "transformer-xl": {
+    ...transformerXlDefaults,
+    ...sizes,
+    layers: 2,
+    heads: 2,
+    inner: 5,
+    memory: 13,
+    dropout: 0.2,
+    attentionDropout: 0.3,
+  },
   jbfw: { ...jbfwDefaults, ...sizes, innerSteps: 2, chunk: 4 },
   "delta-net": { ...deltaNetDefaults, ...sizes, layers: 2, heads: 2, inner: 5, dropout: 0.3, chunk: 4 },
 };
 
-/** A model with its initial weights under a seed, as the oracle takes them. */
+/** The settings with a cache of at least so many tokens: what it has cached, a step sees as a window does. */
+export function reachingBack(settings: SystemSettings, tokens: number): SystemSettings {
+  return settings.name === "transformer-xl" ? { ...settings, memory: tokens } : settings;
+}
+
+/** A model and weights for the oracle: off their initial values, among which are zeros and numbers too small to matter. */
 export function drawnModel(settings: SystemSettings, seed = 3) {
   const model = buildSystem(settings);
   const state = new State(seed);
@@ -40,7 +56,9 @@ export function drawnModel(settings: SystemSettings, seed = 3) {
     model.parameters.map((parameter) => {
       const attrs = stateAttrs(parameter)!;
       state.declare(attrs);
-      const data = Float64Array.from(state.get(attrs.name).data as Float32Array);
+      const key = keyOf(seed, "drawn", attrs.name);
+      const initial = state.get(attrs.name).data as Float32Array;
+      const data = Float64Array.from(initial, (x, i) => Math.fround(x + 0.3 * normal(key, i)));
       return [parameter, { shape: parameter.shape, data }];
     }),
   );
