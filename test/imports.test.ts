@@ -38,7 +38,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "errors.ts": [],
   "random.ts": [],
   graph: ["errors.ts"],
-  model: ["errors.ts", "graph"],
+  model: ["errors.ts", "random.ts", "graph"],
   compile: ["errors.ts", "graph"],
   runtime: ["errors.ts", "random.ts", "graph", "compile"],
   train: ["errors.ts", "graph", "compile", "runtime", "model as types"],

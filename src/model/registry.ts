@@ -4,6 +4,7 @@ import { deltaNetSystem } from "./deltaNetModel.ts";
 import { fwmSystem } from "./fwmModel.ts";
 import { jbfwSystem } from "./jbfwModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
+import { mnmSystem } from "./mnmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
 import { transformerXlSystem } from "./transformerXlModel.ts";
 
@@ -12,6 +13,7 @@ const builtIn = {
   fwm: fwmSystem,
   lstm: lstmSystem,
   "transformer-xl": transformerXlSystem,
+  mnm: mnmSystem,
   jbfw: jbfwSystem,
   "delta-net": deltaNetSystem,
 } as const;

@@ -3,14 +3,18 @@ import { describe, expect, test } from "vitest";
 import { grad } from "../../src/compile/grad.ts";
 import {
   add,
+  constant,
   crossEntropy,
+  expand,
   input,
+  mean,
   mul,
   sigmoid,
   stateAttrs,
   sum,
   type Tensor,
   topological,
+  zeros,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import type { MaskAttrs } from "../../src/graph/ops/source.ts";
@@ -18,6 +22,7 @@ import { deltaLayer, deltaWindow, featureMap } from "../../src/model/deltaNetMod
 import { jbfwDefaults, jbfwModel } from "../../src/model/jbfwModel.ts";
 import { linearWeights } from "../../src/model/linear.ts";
 import { lstmModel } from "../../src/model/lstmModel.ts";
+import { mnmModel, mnmOutput, mnmWeights, mnmWindow } from "../../src/model/mnmModel.ts";
 import { normWeights } from "../../src/model/norm.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { transformerXlModel } from "../../src/model/transformerXlModel.ts";
@@ -124,6 +129,28 @@ function timeFirst({ shape: [B, T, ...rest], data }: StoredTensor): Value {
     for (let b = 0; b < B!; b++)
       for (let i = 0; i < width; i++) out[(t * B! + b) * width + i] = data[(b * T! + t) * width + i]!;
   return { shape: [T!, B!, ...rest], data: out };
+}
+
+/** The last two axes exchanged: fast weights are stored value by key there, key by value here. */
+function exchanged({ shape, data }: StoredTensor): Value {
+  const [rows, columns] = shape.slice(-2) as [number, number];
+  const parts: number[] = [];
+  for (let at = 0; at < data.length; at += rows * columns) {
+    const part = { shape: [rows, columns], data: data.slice(at, at + rows * columns) };
+    parts.push(...transposed(part).data);
+  }
+  return { shape: [...shape.slice(0, -2), columns, rows], data: Float64Array.from(parts) };
+}
+
+/** Compares tensors in the oracle and on ONNX Runtime. */
+async function check(want: readonly (readonly [string, Tensor, Value])[], given: ReadonlyMap<Tensor, Value>) {
+  const tensors = want.map(([, tensor]) => tensor);
+  const inOracle = interpret(tensors, given);
+  const onOrt = await runOrtWithState(tensors, given);
+  want.forEach(([label, , { data }], i) => {
+    expectClose(inOracle[i]!.data, data, { ...exact, label: `${label} in the oracle` });
+    expectClose(onOrt[i]!, data, { ...single(data), label: `${label} on ONNX Runtime` });
+  });
 }
 
 interface CatbabiWindow {
@@ -339,6 +366,145 @@ describe("Transformer-XL", () => {
   });
 });
 
+describe("metalearned neural memory", () => {
+  const { cell, model: whole } = fixture<{
+    cell: {
+      inputs: Stored;
+      weights: Stored;
+      steps: Stored[];
+      gradients: Stored;
+      "gradients of the mean meta loss alone": Stored;
+      "mean meta loss": number;
+      loss: number;
+    };
+    model: {
+      config: Record<"V" | "E" | "H" | "m" | "heads" | "reg", number>;
+      weights: Stored;
+      windows: (CatbabiWindow & { state: Stored })[];
+    };
+  }>("mnm-p-port");
+
+  /** Controller and memory, in the order in which our weights are declared. */
+  const cellValues = (stored: Stored): [string, Value][] => [
+    ["Wx", transposed(stored["lstm_l1.weight_ih"]!)],
+    ["Wh", transposed(stored["lstm_l1.weight_hh"]!)],
+    ["bx", asValue(stored["lstm_l1.bias_ih"]!)],
+    ["bh", asValue(stored["lstm_l1.bias_hh"]!)],
+    ["interact.W", transposed(stored["heads_l2.weight"]!)],
+    ["interact.b", asValue(stored["heads_l2.bias"]!)],
+    ["beta.W", transposed(stored["f_l.weight"]!)],
+    ["beta.b", asValue(stored["f_l.bias"]!)],
+    ["targets.W", transposed(stored["memfunc.targets_net.weight"]!)],
+    ["targets.b", asValue(stored["memfunc.targets_net.bias"]!)],
+    ["out.W", transposed(stored["read_out.weight"]!)],
+    ["out.b", asValue(stored["read_out.bias"]!)],
+  ];
+  /** M⁰, out by in there, in by out here. */
+  const initial = (stored: Stored): Value[] => [1, 2, 3].map((l) => transposed(stored[`M0.${l}`]!));
+
+  // A chunk and a rest, chunks without a rest, and all in the rest.
+  test.each([4, 2, 50])("the cell over six steps, in chunks of %i", async (chunk) => {
+    const { inputs, weights, steps, gradients } = cell;
+    const [T, B, E] = inputs.x!.shape as [number, number, number];
+    const [H, m, heads] = [5, 4, 2];
+    const w = mnmWeights({ embedding: E, hidden: H, memory: m, heads });
+    const x = input("x", [T, B, E]);
+    const coef = input("coef", [T, B, H]);
+    const M0 = [1, 2, 3].map((l) => input(`M${l}`, [m, m]));
+    const start = {
+      h: zeros([B, H]),
+      c: zeros([B, H]),
+      r: zeros([B, m]),
+      M: M0.map((M) => expand(M, [B, m, m])),
+    };
+    const run = mnmWindow(w, x, start, { chunk });
+    const out = mnmOutput(w, run.h, run.r);
+    const meta = mean(run.meta);
+    const loss = add(sum(mul(out, coef)), meta);
+    const parameters = [
+      ...[w.lstm.Wx, w.lstm.Wh, ...w.lstm.biases],
+      ...[w.interact, w.beta, w.targets, w.out].flatMap(({ W, b }) => [W, b!]),
+    ];
+    const grads = grad(loss, [...parameters, ...M0, x]);
+    // Of the meta-objective alone, so that a missing part of it cannot hide.
+    const metaGrads = grad(meta, [w.interact.W, w.beta.W, w.targets.W, ...M0]);
+    const metaOnly = cell["gradients of the mean meta loss alone"];
+    const stacked = (name: string): Value => ({
+      shape: [T, ...steps[0]![name]!.shape],
+      data: Float64Array.from(steps.flatMap((step) => step[name]!.data)),
+    });
+    const last = steps.at(-1)!;
+    type Wanted = readonly [string, Tensor, Value];
+    const named = [
+      ...cellValues(gradients),
+      ...initial(gradients).map((v, l) => [`M0.${l + 1}`, v] as const),
+    ];
+    await check(
+      [
+        ["h", run.h, stacked("h")],
+        ["r", run.r, stacked("r")],
+        ["out", out, stacked("out")],
+        ["meta loss", run.meta, stacked("meta_loss_per_row")],
+        ["c", run.state.c, asValue(last.c!)],
+        ...[0, 1, 2].map((l): Wanted => [`M${l + 1}`, run.state.M[l]!, exchanged(last[`M${l + 1}`]!)]),
+        ["loss", loss, { shape: [], data: Float64Array.of(cell.loss) }],
+        ["mean meta loss", meta, { shape: [], data: Float64Array.of(cell["mean meta loss"]) }],
+        ...named.map(([name, value], i): Wanted => [`gradient of ${name}`, grads[i]!, value]),
+        ["gradient of x", grads.at(-1)!, asValue(gradients.x!)],
+        ["meta gradient of interact.W", metaGrads[0]!, transposed(metaOnly["heads_l2.weight"]!)],
+        ["meta gradient of beta.W", metaGrads[1]!, transposed(metaOnly["f_l.weight"]!)],
+        ["meta gradient of targets.W", metaGrads[2]!, transposed(metaOnly["memfunc.targets_net.weight"]!)],
+        ...initial(metaOnly).map((v, l): Wanted => [`meta gradient of M0.${l + 1}`, metaGrads[3 + l]!, v]),
+      ],
+      new Map<Tensor, Value>([
+        ...cellValues(weights).map(([, value], i) => [parameters[i]!, value] as const),
+        ...initial(weights).map((value, l) => [M0[l]!, value] as const),
+        [x, asValue(inputs.x!)],
+        [coef, asValue(inputs.coef!)],
+      ]),
+    );
+  });
+
+  test("the whole model over two windows with padding", async () => {
+    const { config, weights, windows } = whole;
+    const M0 = initial(weights);
+    const model = mnmModel(
+      {
+        vocabulary: config.V,
+        embedding: config.E,
+        hidden: config.H,
+        memory: config.m,
+        heads: config.heads,
+        metaWeight: config.reg,
+        chunk: 3,
+      },
+      M0.map(({ shape, data }) => constant(data, shape)),
+    );
+    const inOrder = (stored: Stored): Value[] => [
+      asValue(stored["embedding.weight"]!),
+      ...cellValues(stored).map(([, value]) => value),
+      transposed(stored["linear.weight"]!),
+    ];
+    const written = (stored: StoredTensor, l: number): Value => {
+      const { shape, data } = exchanged(stored);
+      const start = M0[l]!.data;
+      return { shape, data: data.map((x, i) => x - start[i % start.length]!) };
+    };
+    await checkWindows(
+      model,
+      inOrder(weights),
+      windows.map((window) => ({
+        ...catbabiWindow(window, "qa"),
+        after: [
+          ...["h", "c", "r"].map((name) => asValue(window.state[name]!)),
+          ...[0, 1, 2].map((l) => written(window.state[`M${l + 1}`]!, l)),
+        ],
+        gradients: inOrder(window.gradients),
+      })),
+    );
+  });
+});
+
 describe("fast weights that attend to the recent past", () => {
   interface Case {
     config: { V: number; E: number; n: number; S: number; lambda: number; eta: number };
@@ -379,16 +545,6 @@ describe("fast weights that attend to the recent past", () => {
 });
 
 describe("the delta rule", () => {
-  /** The last two axes exchanged: fast weights are stored value by key there, key by value here. */
-  function exchanged({ shape, data }: StoredTensor): Value {
-    const [rows, columns] = shape.slice(-2) as [number, number];
-    const parts: number[] = [];
-    for (let at = 0; at < data.length; at += rows * columns) {
-      const part = { shape: [rows, columns], data: data.slice(at, at + rows * columns) };
-      parts.push(...transposed(part).data);
-    }
-    return { shape: [...shape.slice(0, -2), columns, rows], data: Float64Array.from(parts) };
-  }
   interface Recurrence {
     inputs: Stored;
     outputs: Stored & { loss: number };
@@ -407,19 +563,6 @@ describe("the delta rule", () => {
     }[];
   }
   const { cases } = fixture<{ cases: Record<string, Recurrence | Layer> }>("delta-net");
-
-  async function check(
-    want: readonly (readonly [string, Tensor, Value])[],
-    given: ReadonlyMap<Tensor, Value>,
-  ) {
-    const tensors = want.map(([, tensor]) => tensor);
-    const inOracle = interpret(tensors, given);
-    const onOrt = await runOrtWithState(tensors, given);
-    want.forEach(([label, , { data }], i) => {
-      expectClose(inOracle[i]!.data, data, { ...exact, label: `${label} in the oracle` });
-      expectClose(onOrt[i]!, data, { ...single(data), label: `${label} on ONNX Runtime` });
-    });
-  }
 
   const maps = [
     ["recurrence, softmax", "softmax"],

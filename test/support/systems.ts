@@ -6,6 +6,7 @@ import { deltaNetDefaults } from "../../src/model/deltaNetModel.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
 import { jbfwDefaults } from "../../src/model/jbfwModel.ts";
 import { lstmDefaults } from "../../src/model/lstmModel.ts";
+import { mnmDefaults } from "../../src/model/mnmModel.ts";
 import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { transformerXlDefaults } from "../../src/model/transformerXlModel.ts";
@@ -39,6 +40,7 @@ export const smallSystems: { [Name in SystemSettings["name"]]: Extract<SystemSet
     dropout: 0.2,
     attentionDropout: 0.3,
   },
+  mnm: { ...mnmDefaults, ...sizes, memory: 3, heads: 2, metaWeight: 0.5, chunk: 4 },
   jbfw: { ...jbfwDefaults, ...sizes, innerSteps: 2, chunk: 4 },
   "delta-net": { ...deltaNetDefaults, ...sizes, layers: 2, heads: 2, inner: 5, dropout: 0.3, chunk: 4 },
 };
