@@ -101,10 +101,10 @@ function keyOf(node: Node, inputs: readonly Tensor[]): string {
 
 /** Whether a tensor is a constant whose every element is `value`. */
 function isAll(tensor: Tensor, value: number): boolean {
-  const constant = constantValue(tensor);
-  return (
-    constant !== undefined && constant.data.length > 0 && Array.from(constant.data).every((x) => x === value)
-  );
+  const data = constantValue(tensor)?.data;
+  if (!data || data.length === 0) return false;
+  for (let i = 0; i < data.length; i++) if (data[i] !== value) return false;
+  return true;
 }
 
 const broadcasting = new Set(["add", "sub", "mul", "div", "min", "max"]);

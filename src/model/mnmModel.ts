@@ -22,7 +22,7 @@
  *
  * A window needs M before each token for its gradient. It goes through the tokens in chunks and computes a chunk again
  * when its gradient is due, so that there is one copy of M per chunk and one per token of the chunk at hand. Per token M is
- * read once: M' = M - Zᵀ U with U of N rows, so what the new weights give is z M' = z M - (z Zᵀ) U.
+ * read once: M' = M + Zᵀ U with U of N rows, so what the new weights give is z M' = z M + (z Zᵀ) U.
  *
  * The equations are one public implementation's (Webb et al. 2021), not the authors' own; docs/systems.md has the rest.
  */
@@ -199,9 +199,9 @@ export function mnmWindow(w: MnmWeights, e: Tensor, s: MnmState, { mask, chunk }
         Tensor,
       ];
       const z = f(old);
-      const update = mul(written, sub(z, g[l]!));
-      const corrected = sub(fresh, matmul(matmul(after, before, { transB: true }), update));
-      const changed = sub(layer, matmul(before, update, { transA: true }));
+      const update = mul(written, sub(g[l]!, z));
+      const corrected = add(fresh, matmul(matmul(after, before, { transB: true }), update));
+      const changed = add(layer, matmul(before, update, { transA: true }));
       [before, after] = [z, f(corrected)];
       return changed;
     });
