@@ -6,6 +6,7 @@ import {
   catbabiTask,
   releasedTraining,
 } from "../src/experiment/catbabi/settings.ts";
+import { lstmDefaults } from "../src/model/lstmModel.ts";
 
 const task = { ...catbabiTask, source: "generated", tasks: "1,2" } as const;
 const training = {
@@ -31,6 +32,6 @@ export const quickstartFwm = catbabiExperiment({
 /** Its baseline. */
 export const quickstartLstm = catbabiExperiment({
   description: "new stories of tasks 1 and 2, an LSTM of the same width",
-  settings: { task, training, system: { name: "lstm", vocabulary: 200, embedding: 64, hidden: 64 } },
+  settings: { task, training, system: { ...lstmDefaults, embedding: 64, hidden: 64 } },
   smoke: quickstartFwm.smoke,
 });

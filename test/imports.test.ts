@@ -39,7 +39,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   "random.ts": [],
   "statistics.ts": [],
   graph: ["errors.ts"],
-  model: ["errors.ts", "graph"],
+  model: ["errors.ts", "random.ts", "graph"],
   compile: ["errors.ts", "graph"],
   runtime: ["errors.ts", "random.ts", "graph", "compile"],
   train: ["errors.ts", "graph", "compile", "runtime", "model as types"],

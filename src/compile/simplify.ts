@@ -7,6 +7,7 @@ import { broadcastShapes } from "../graph/broadcast.ts";
 import type { GraphFunction } from "../graph/op.ts";
 import { neg, sub } from "../graph/ops/elementwise.ts";
 import { type MatmulAttrs, matmul } from "../graph/ops/matmul.ts";
+import { applied } from "../graph/ops/recompute.ts";
 import { remakeScan, type ScanAttrs, scanAttrs } from "../graph/ops/scan.ts";
 import { lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
 import { constantValue } from "../graph/ops/source.ts";
@@ -24,19 +25,35 @@ import { constantKey } from "./constantKey.ts";
 
 /** The outputs of an equivalent, smaller graph. */
 export function simplify(outputs: readonly Tensor[]): Tensor[] {
-  return shareEqual(pruneLoops(shareEqual(pruneLoops(takeKnown(outputs)))));
+  return shareEqual(pruneLoops(shareEqual(pruneLoops(takeKnown(inlined(outputs))))));
 }
 
-/** Wherever a tensor is used whose value is known, gradients included, the value is used instead. */
-function takeKnown(outputs: readonly Tensor[]): Tensor[] {
-  let now = rewrite(outputs, new Map(), (node, inputs) => {
+/** What is to be computed again for a gradient stands there twice by now, and needs its frame no more. */
+function inlined(outputs: readonly Tensor[]): Tensor[] {
+  return inBodies(outputs, inlined, (node, inputs) =>
+    node.op.name === "recompute" ? inlined(applied(node.attrs as GraphFunction, inputs)) : undefined,
+  );
+}
+
+/** Applies a pass to the bodies of loops, and a rule to all other nodes. */
+function inBodies(
+  outputs: readonly Tensor[],
+  pass: (results: readonly Tensor[]) => Tensor[],
+  rule?: (node: Node, inputs: readonly Tensor[]) => readonly Tensor[] | undefined,
+): Tensor[] {
+  return rewrite(outputs, new Map(), (node, inputs) => {
     const attrs = scanAttrs(node);
-    if (!attrs) return undefined;
-    const results = takeKnown(attrs.body.results);
+    if (!attrs) return rule?.(node, inputs);
+    const results = pass(attrs.body.results);
     if (results.every((result, i) => result === attrs.body.results[i])) return undefined;
     const body = { params: attrs.body.params, results };
     return remakeScan(node, inputs, { ...attrs, body }, [...node.outputs.keys()]);
   });
+}
+
+/** Wherever a tensor is used whose value is known, gradients included, the value is used instead. */
+function takeKnown(outputs: readonly Tensor[]): Tensor[] {
+  let now = inBodies(outputs, takeKnown);
   for (;;) {
     const node = topological(now).find(({ op }) => op.name === "withValue");
     if (!node) return now;
@@ -84,10 +101,10 @@ function keyOf(node: Node, inputs: readonly Tensor[]): string {
 
 /** Whether a tensor is a constant whose every element is `value`. */
 function isAll(tensor: Tensor, value: number): boolean {
-  const constant = constantValue(tensor);
-  return (
-    constant !== undefined && constant.data.length > 0 && Array.from(constant.data).every((x) => x === value)
-  );
+  const data = constantValue(tensor)?.data;
+  if (!data || data.length === 0) return false;
+  for (let i = 0; i < data.length; i++) if (data[i] !== value) return false;
+  return true;
 }
 
 const broadcasting = new Set(["add", "sub", "mul", "div", "min", "max"]);

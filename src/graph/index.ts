@@ -8,6 +8,7 @@ export * from "./ops/elementwise.ts";
 export * from "./ops/gather.ts";
 export * from "./ops/matmul.ts";
 export * from "./ops/normalise.ts";
+export { recompute } from "./ops/recompute.ts";
 export * from "./ops/reduce.ts";
 export { type ScanInputs, type ScanStep, scan } from "./ops/scan.ts";
 export * from "./ops/shape.ts";

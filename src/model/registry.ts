@@ -1,13 +1,21 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
+import { deltaNetSystem } from "./deltaNetModel.ts";
 import { fwmSystem } from "./fwmModel.ts";
+import { jbfwSystem } from "./jbfwModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
+import { mnmSystem } from "./mnmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
+import { transformerXlSystem } from "./transformerXlModel.ts";
 
 /** The systems that read a stream of tokens. */
 const builtIn = {
   fwm: fwmSystem,
   lstm: lstmSystem,
+  "transformer-xl": transformerXlSystem,
+  mnm: mnmSystem,
+  jbfw: jbfwSystem,
+  "delta-net": deltaNetSystem,
 } as const;
 
 /** Settings of one of the systems that come with the package. */

@@ -5,6 +5,20 @@ import type { Initial, Tensor } from "../graph/index.ts";
 /** A size in settings. */
 export const size = z.int().min(1).max(65_536);
 
+/** A rate of dropout in settings; 0 unless given. */
+export const dropoutRate = z.number().min(0).lt(1).default(0);
+
+/** A schema with heads and a hidden width, checked to fit together. */
+export function headsDivide<S extends z.ZodType<{ heads: number; hidden: number }>>(schema: S): S {
+  return schema.refine(({ heads, hidden }) => hidden % heads === 0, {
+    path: ["heads"],
+    error: ({ input }) => {
+      const { heads, hidden } = input as { heads: number; hidden: number };
+      return `${heads} heads do not divide a hidden width of ${hidden}`;
+    },
+  });
+}
+
 /** Settings of the input and output that every such system shares. */
 export const tokenSizes = {
   /** Entries of the vocabulary, `<pad>` and `<eos>` included. */

@@ -19,8 +19,17 @@ import {
 } from "../support/check.ts";
 
 // Sources have no inputs to check at; the point of stopGradient and known is that their gradient is not the true
-// one; scan has tests of its own (scan.test.ts).
-const elsewhere = new Set(["input", "state", "param", "randomMask", "stopGradient", "withValue", "scan"]);
+// one; scan and recompute have tests of their own.
+const elsewhere = new Set([
+  "input",
+  "state",
+  "param",
+  "randomMask",
+  "stopGradient",
+  "withValue",
+  "scan",
+  "recompute",
+]);
 
 function applied(
   op: Op,

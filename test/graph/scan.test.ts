@@ -40,6 +40,8 @@ import {
   zeros,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
+import { scanAttrs } from "../../src/graph/ops/scan.ts";
+import { topological } from "../../src/graph/tensor.ts";
 import { keyOf, uniform } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { centralDifferences, expectClose, normals, runOrt, weightedSum } from "../support/check.ts";
@@ -122,6 +124,31 @@ async function checkOrt(loop: LoopCase, seed = 1): Promise<void> {
 
 const f = (name: string, ...shape: number[]): Tensor => input(name, shape);
 
+/** h ← tanh of h with four captured matrices per row, [B, n, n]: left and right factor, as stored and transposed. */
+function perRow(): LoopCase {
+  const [B, n, T] = [2, 4, 5];
+  const [h0, x] = [f("h0", B, n), f("x", T, B, n)];
+  const [P, Q, R, S] = ["P", "Q", "R", "S"].map((name) => f(name, B, n, n)) as [
+    Tensor,
+    Tensor,
+    Tensor,
+    Tensor,
+  ];
+  return {
+    inputs: [h0, x, P, Q, R, S],
+    outputs: (unroll) => {
+      const { carry, ys } = scan({ carry: [h0], xs: [x], unroll }, ([h], [xt]) => {
+        const [row, column] = [unsqueeze(h!, 1), unsqueeze(h!, 2)];
+        const right = add(matmul(row, P), matmul(row, Q, { transB: true }));
+        const left = add(matmul(R, column), matmul(S, column, { transA: true }));
+        const next = tanh(add(add(squeeze(right, 1), squeeze(left, 2)), xt!));
+        return { carry: [next], ys: [next] };
+      });
+      return [...carry, ...ys];
+    },
+  };
+}
+
 const cases: Record<string, () => LoopCase> = {
   "a plain carry": () => {
     const [h0, x] = [f("h0", 2, 3), f("x", 5, 2, 3)];
@@ -158,6 +185,7 @@ const cases: Record<string, () => LoopCase> = {
       },
     };
   },
+  "captured matrices of each row, as either factor, as stored and transposed": () => perRow(),
   "captured weights whose gradient is a product and a sum after the loop": () => {
     const [h0, x, W, b] = [f("h0", 2, 3), f("x", 5, 2, 3), f("W", 3, 3), f("b", 3)];
     return {
@@ -589,4 +617,13 @@ test("invariants are computed once, outside the loop", () => {
   }));
   const text = printGraph(simplify(carry)).split("\n");
   expect(text.find((line) => line.includes("tanh"))).toMatch(/^%\d/);
+});
+
+test("the gradient of a captured matrix per row is one product after the loop, with nothing added up in it", () => {
+  const loop = perRow();
+  const { grads } = withGradients(loop, false);
+  const back = topological(simplify(grads)).filter((node) => scanAttrs(node)?.reverse);
+  expect(back).toHaveLength(1);
+  // Only the gradient of h goes from step to step.
+  expect(scanAttrs(back[0]!)!.carries).toBe(1);
 });

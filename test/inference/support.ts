@@ -3,6 +3,7 @@ import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { stateAttrs } from "../../src/graph/index.ts";
 import type { ModelBytes } from "../../src/inference/model.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
+import { lstmDefaults } from "../../src/model/lstmModel.ts";
 import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import { State } from "../../src/runtime/state.ts";
 import { encodeSafetensors, type TensorData } from "../../src/store/safetensors.ts";
@@ -10,7 +11,7 @@ import { encodeSafetensors, type TensorData } from "../../src/store/safetensors.
 /** A small Fast Weight Memory. */
 export const smallFwm: SystemSettings = { ...fwmDefaults, embedding: 12, hidden: 12, memory: 5, reads: 3 };
 /** A small LSTM. */
-export const smallLstm: SystemSettings = { name: "lstm", vocabulary: 200, embedding: 12, hidden: 12 };
+export const smallLstm: SystemSettings = { ...lstmDefaults, embedding: 12, hidden: 12 };
 
 /** The tensors of an untrained model. */
 export function weightsOf(system: SystemSettings, seed = 1): Record<string, TensorData> {

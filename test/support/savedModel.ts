@@ -3,6 +3,7 @@ import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
+import { lstmDefaults } from "../../src/model/lstmModel.ts";
 import { buildSystem, type SystemSettings } from "../../src/model/registry.ts";
 import { integer, keyOf } from "../../src/random.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
@@ -14,7 +15,7 @@ export const smallSystems = {
   fwm: { ...fwmDefaults, ...small, memory: 3, reads: 2, chunk: 4 },
   "fwm with concatenated keys": { ...fwmDefaults, ...small, memory: 3, reads: 2, keys: "concat" },
   "paper's fwm": { ...fwmDefaults, ...small, memory: 3, reads: 1, variant: "paper" },
-  lstm: { name: "lstm", ...small },
+  lstm: { ...lstmDefaults, ...small },
 } as const satisfies Readonly<Record<string, SystemSettings>>;
 
 /** A system with weights drawn under a seed. */

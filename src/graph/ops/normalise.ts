@@ -38,7 +38,10 @@ const softmaxOp = defineOp<null>("softmax", {
     return { shape: inputs[0]!.shape, dtype: "f32" };
   },
   evaluate: ({ inputs: [x] }) =>
-    byRow(x!, (values) => values.map((value) => Math.exp(value - logSumExpOf(values)))),
+    byRow(x!, (values) => {
+      const total = logSumExpOf(values);
+      return values.map((value) => Math.exp(value - total));
+    }),
   // dx = y (dy - Σ y dy)
   grad: ({ outputs: [y], dy }) => [mul(y!, sub(dy, sum(mul(y!, dy), { axes: -1, keep: true })))],
   onnx: ({ inputs, emit }) => emit("Softmax", inputs, { axis: -1 }),
@@ -56,7 +59,11 @@ const logSoftmaxOp = defineOp<null>("logSoftmax", {
     if (inputs[0]!.shape.length < 1) throw typeError("logSoftmax", "needs an axis", inputs);
     return { shape: inputs[0]!.shape, dtype: "f32" };
   },
-  evaluate: ({ inputs: [x] }) => byRow(x!, (values) => values.map((value) => value - logSumExpOf(values))),
+  evaluate: ({ inputs: [x] }) =>
+    byRow(x!, (values) => {
+      const total = logSumExpOf(values);
+      return values.map((value) => value - total);
+    }),
   grad: ({ outputs: [y], dy }) => [sub(dy, mul(exp(y!), sum(dy, { axes: -1, keep: true })))],
   onnx: ({ inputs, emit }) => emit("LogSoftmax", inputs, { axis: -1 }),
   samples: lastAxisSamples,

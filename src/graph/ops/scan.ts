@@ -191,7 +191,7 @@ function unrolled(
 }
 
 /** Tensors a body uses but does not depend on its params: the loop's invariants, made once outside. */
-function capturesOf(results: readonly Tensor[], params: readonly Tensor[]): Tensor[] {
+export function capturesOf(results: readonly Tensor[], params: readonly Tensor[]): Tensor[] {
   const order = topological(results);
   const inside = dependents(order, params);
   const captures = new Set<Tensor>();

@@ -1,5 +1,5 @@
 /** Sums over the steps of a loop that need not be made inside it. */
-import { type Node, type Shape, sameShape, type Tensor } from "../tensor.ts";
+import { type Node, type Shape, sameShape, sizeOf, type Tensor } from "../tensor.ts";
 import { add } from "./elementwise.ts";
 import { type MatmulAttrs, matmul } from "./matmul.ts";
 import { sum } from "./reduce.ts";
@@ -25,10 +25,10 @@ export function planSum(expression: Tensor, moving: ReadonlySet<Node>): SumPlan 
     case "matmul": {
       // Σ_t aₜᵀ bₜ is one product over time and batch together.
       const [a, b] = node.inputs as [Tensor, Tensor];
-      const { transA, transB } = node.attrs as MatmulAttrs;
-      if (!transA || transB || a.rank !== 2 || b.rank !== 2 || !moving.has(a.node) || !moving.has(b.node)) {
-        return undefined;
-      }
+      const attrs = node.attrs as MatmulAttrs;
+      if (!moving.has(a.node) || !moving.has(b.node)) return undefined;
+      if (a.rank !== 2 || b.rank !== 2) return planBatched(expression, attrs);
+      if (!attrs.transA || attrs.transB) return undefined;
       const flat = (x: Tensor): Tensor => reshape(x, [x.shape[0]! * x.shape[1]!, x.shape[2]!]);
       return {
         leaves: [a, b],
@@ -64,6 +64,30 @@ export function planSum(expression: Tensor, moving: ReadonlySet<Node>): SumPlan 
     default:
       return undefined;
   }
+}
+
+/**
+ * Σ_t of products of many small matrices, [..., m, k] · [..., k, n]: one product each, with time beside k. Only where the
+ * factors are smaller than what they make, so that keeping them for all steps costs less than adding up at each.
+ */
+function planBatched(product: Tensor, { transA, transB }: MatmulAttrs): SumPlan | undefined {
+  const [a, b] = product.node.inputs as [Tensor, Tensor];
+  const leading = product.rank - 2;
+  const alike = sameShape(a.shape.slice(0, -2), b.shape.slice(0, -2));
+  if (!alike || sizeOf(a.shape) + sizeOf(b.shape) > sizeOf(product.shape)) return undefined;
+  const beside = (x: Tensor, inner: number): Tensor => {
+    // Time, first in what is stacked, goes before the inner axis and becomes part of it.
+    const axes = [...Array(leading + 2).keys()].map((axis) => axis + 1);
+    axes.splice(leading + inner, 0, 0);
+    const shape = x.shape.slice(1);
+    shape[leading + inner]! *= x.shape[0]!;
+    return reshape(transpose(x, axes), shape);
+  };
+  return {
+    leaves: [a, b],
+    build: (stacked) =>
+      matmul(beside(stacked(a), transA ? 0 : 1), beside(stacked(b), transB ? 1 : 0), { transA, transB }),
+  };
 }
 
 /** The terms of ((a + b) + c) + …, in order: the gradient of a weight used thousands of times is that deep. */

@@ -1,0 +1,213 @@
+/**
+ * Fast weights that attend to the recent past (Ba, Hinton, Mnih, Leibo and Ionescu, 2016) over tokens: "JBFW" in the
+ * paper's table.
+ *
+ *   code   equation                                            shape       meaning
+ *   e      Emb(x_{t+1})                                        [B, E]      embedded token
+ *   h      h_t                                                 [B, N]      hidden state
+ *   A      A_t = λ A_{t-1} + η h_t ⊗ h_t                       [B, N, N]   fast weights
+ *   s      s_{t+1} = W h_t + C e_{t+1} + b                     [B, N]      sustained input of the inner loop
+ *   g      g⁰ = φ(s),  g^{j+1} = φ(LN(s + A_t g^j))            [B, N]      j < S; φ = ReLU
+ *          h_{t+1} = g^S,  logits = W_s h_{t+1}
+ *
+ *   B batch, E embedding, N hidden, S inner steps, λ decay, η fast rate
+ *
+ * A window never makes A_t: A_t g = λ^t A g + η Σ_{τ ≤ t} λ^{t-τ} h_τ (h_τ · g), attention over the window's own states
+ * beside the fast weights A it began with. That is exact, and a step needs no N × N matrix per token for its gradient.
+ *
+ * The equations are those of public re-implementations, which differ; docs/systems.md says in what. λ, η, S, φ and the
+ * layer norm that the FWM paper's authors used are not known.
+ */
+import { z } from "zod";
+import {
+  add,
+  cast,
+  concat,
+  constant,
+  exp,
+  gatherRows,
+  greater,
+  matmul,
+  max,
+  mul,
+  relu,
+  reshape,
+  scan,
+  scoped,
+  slice,
+  squeeze,
+  state,
+  sub,
+  type Tensor,
+  transpose,
+  unsqueeze,
+  where,
+  zeros,
+} from "../graph/index.ts";
+import { linear, linearWeights, symmetric } from "./linear.ts";
+import { norm, normWeights } from "./norm.ts";
+import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
+
+const schema = z.strictObject({
+  name: z.literal("jbfw"),
+  ...tokenSizes,
+  hidden: size,
+  /** S: how often the fast weights are applied at each token. */
+  innerSteps: z.int().min(1).max(64).default(1),
+  /** λ: share of the fast weights left after a token. */
+  decay: z.number().gt(0).max(1).default(0.95),
+  /** η: strength of a write. */
+  fastRate: z.number().min(0).default(0.5),
+  /** Tokens per chunk of the parallel form; a matter of speed only. */
+  chunk: z.int().min(1).max(4096).default(25),
+});
+
+/** Settings of the system. */
+export type JbfwSettings = z.infer<typeof schema>;
+
+/** The system: settings, model, cost. */
+export const jbfwSystem: System<JbfwSettings> = { schema, build: jbfwModel, flops };
+
+/** The system at the size that has the paper's number of weights. */
+export const jbfwDefaults: JbfwSettings = {
+  name: "jbfw",
+  vocabulary: 200,
+  embedding: 256,
+  hidden: 512,
+  innerSteps: 1,
+  decay: 0.95,
+  fastRate: 0.5,
+  chunk: 25,
+};
+
+/** The model that settings describe. */
+export function jbfwModel(settings: Omit<JbfwSettings, "name">): SequenceModel {
+  const { vocabulary: V, embedding: E, hidden: N, innerSteps, decay, fastRate, chunk } = settings;
+  const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
+  // 0.05 I, as every re-implementation has it: without writes the state all but stands still.
+  const W = state("W", [N, N], {
+    kind: "values",
+    data: Float32Array.from({ length: N * N }, (_, i) => (i % (N + 1) === 0 ? 0.05 : 0)),
+  });
+  const C = linearWeights("C", { in: E, out: N }, { biasInit: { kind: "zeros" } });
+  const ln = normWeights("norm", N);
+  const output = linearWeights(
+    "output",
+    { in: N, out: V },
+    { bias: false, weight: symmetric(1 / Math.sqrt(N)) },
+  );
+
+  /** h_{t+1} from s and a way to apply the fast weights. */
+  const innerLoop = (s: Tensor, apply: (g: Tensor) => Tensor): Tensor => {
+    let g = relu(s);
+    for (let j = 0; j < innerSteps; j++) g = relu(norm(ln, add(s, apply(g))));
+    return g;
+  };
+
+  return {
+    parameters: [table, W, C.W, C.b!, ln.gain, ln.bias, output.W],
+    recurrent: [
+      { name: "h", shape: (B) => [B, N] },
+      { name: "A", shape: (B) => [B, N, N] },
+    ],
+    window({ tokens, state: [h0, A], mask, positions }) {
+      const [T, B] = tokens.shape as [number, number];
+      const inputs = scoped("embedding", () => linear(C, gatherRows(table, tokens)));
+      const { start, past, startEnd, pastEnd } = shares(decay, fastRate, T, mask);
+      const alive = mask && cast(unsqueeze(mask, -1), "bool");
+      const run = scoped("fastWeights", () => {
+        let h = h0!;
+        let before: Tensor | undefined; // states of the chunks so far, [B, t, N]
+        const hs: Tensor[] = [];
+        for (let first = 0; first < T; first += chunk) {
+          const C = Math.min(chunk, T - first);
+          const part = (x: Tensor): Tensor => slice(x, 0, first, first + C);
+          const older = before;
+          const weights = part(past);
+          const made = scan(
+            {
+              carry: [h, zeros([B, C, N])],
+              xs: [
+                part(inputs),
+                part(start),
+                slice(weights, -1, first, first + C),
+                identity(C),
+                ...(alive ? [part(alive)] : []),
+                ...(older ? [slice(weights, -1, 0, first)] : []),
+              ],
+            },
+            ([ht, own], [input, share, ownShares, here, ...rest]) => {
+              const g = innerLoop(add(matmul(ht!, W), input!), (x) => {
+                const query = unsqueeze(x, 1);
+                const attend = (H: Tensor, w: Tensor): Tensor =>
+                  matmul(mul(matmul(query, H, { transB: true }), unsqueeze(w, 1)), H);
+                const recent = attend(own!, ownShares!);
+                const seen = older ? add(recent, attend(older, rest.at(-1)!)) : recent;
+                return squeeze(add(mul(matmul(query, A!), unsqueeze(share!, 1)), seen), 1);
+              });
+              const next = alive ? where(rest[0]!, g, ht!) : g;
+              const kept = add(own!, mul(reshape(here!, [C, 1]), unsqueeze(next, 1)));
+              return { carry: [next, kept], ys: [next] };
+            },
+          );
+          [h] = made.carry as [Tensor];
+          hs.push(made.ys[0]!);
+          before = before ? concat([before, made.carry[1]!], 1) : made.carry[1]!;
+        }
+        const all = before!;
+        const written = matmul(mul(all, unsqueeze(pastEnd, -1)), all, { transA: true });
+        return { h, hs: concat(hs, 0), A: add(mul(unsqueeze(startEnd, -1), A!), written) };
+      });
+      const seen = positions ? gatherRows(reshape(run.hs, [T * B, N]), positions) : run.hs;
+      return { logits: scoped("output", () => linear(output, seen)), state: [run.h, run.A] };
+    },
+    step(tokens, [h, A]) {
+      const s = add(matmul(h!, W), linear(C, gatherRows(table, tokens)));
+      const next = innerLoop(s, (g) => squeeze(matmul(unsqueeze(g, 1), A!), 1));
+      const outer = mul(unsqueeze(next, -1), unsqueeze(next, 1));
+      const after = add(mul(A!, decay), mul(outer, fastRate));
+      return { logits: linear(output, next), state: [next, after], trace: {} };
+    },
+  };
+}
+
+/**
+ * How much is left, at the read of each token, of the fast weights at the start, [T, B, 1], and of each write, [T, B, T];
+ * and after the window, [B, 1] and [B, T]. Padding does not count as time. Without a mask B is 1 and broadcasts.
+ */
+function shares(decay: number, fastRate: number, T: number, mask: Tensor | undefined) {
+  const alive = mask ?? constant(new Float32Array(T).fill(1), [T, 1]);
+  const lower = constant(
+    Float32Array.from({ length: T * T }, (_, i) => (i % T <= Math.floor(i / T) ? 1 : 0)),
+    [T, T],
+  );
+  const counts = matmul(lower, alive); // tokens up to and with each, [T, B]
+  const total = slice(counts, 0, T - 1);
+  const power = (n: Tensor): Tensor => exp(mul(n, Math.log(decay)));
+  const written = transpose(mul(alive, fastRate), [1, 0]); // [B, T]
+  const ends = transpose(counts, [1, 0]);
+  const before = sub(counts, alive);
+  const earlier = reshape(cast(greater(lower, transpose(lower, [1, 0])), "f32"), [T, 1, T]);
+  // What is not earlier is left out by `earlier`; max keeps its power from overflowing.
+  const left = power(max(sub(unsqueeze(before, -1), ends), 0));
+  return {
+    start: unsqueeze(power(before), -1),
+    past: mul(mul(left, written), earlier),
+    startEnd: transpose(power(total), [1, 0]),
+    pastEnd: mul(power(sub(transpose(total, [1, 0]), ends)), written),
+  };
+}
+
+function identity(size: number): Tensor {
+  return constant(
+    Float32Array.from({ length: size * size }, (_, i) => (i % (size + 1) === 0 ? 1 : 0)),
+    [size, size],
+  );
+}
+
+function flops(settings: JbfwSettings, { tokens, positions, window }: Work): number {
+  const { vocabulary: V, embedding: E, hidden: N, innerSteps } = settings;
+  // Of the window's own states a token sees half on average; each is used twice, for its weight and for its sum.
+  const inner = innerSteps * (2 * N * N + 2 * window * N);
+  return (2 * E * N + 2 * N * N + inner + 2 * N * N) * tokens + 2 * N * V * positions;
+}
