@@ -26,7 +26,7 @@ import {
 import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
-import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
 import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
 
 const schema = z.strictObject({
@@ -103,8 +103,7 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
     window({ tokens, state: [h, c, F], mask, positions }) {
-      const embedded = scoped("embedding", () => gatherRows(table, tokens));
-      const run = lstm(controller, embedded, { h: h!, c: c! }, mask ? { mask } : {});
+      const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
       const read = fwmWindow(memory, run.h, F!, {
         ...(mask ? { mask } : {}),
         ...(positions ? { positions } : {}),

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { gatherRows, reshape, state } from "../graph/index.ts";
 import { linear, linearWeights } from "./linear.ts";
-import { lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import { embeddedLstm, lstmStep, lstmWeights } from "./lstm.ts";
 import { type SequenceModel, type System, size, tokenSizes } from "./sequence.ts";
 
 const schema = z.strictObject({ name: z.literal("lstm"), ...tokenSizes, hidden: size });
@@ -38,7 +38,7 @@ export function lstmModel({
       { name: "c", shape: (B) => [B, H] },
     ],
     window({ tokens, state: [h, c], mask, positions }) {
-      const run = lstm(layer, gatherRows(table, tokens), { h: h!, c: c! }, mask ? { mask } : {});
+      const run = embeddedLstm(layer, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
       const [T, B] = tokens.shape as [number, number];
       const seen = positions ? gatherRows(reshape(run.h, [T * B, H]), positions) : run.h;
       return { logits: linear(output, seen), state: [run.state.h, run.state.c] };
