@@ -61,6 +61,8 @@ export interface StepResult {
   readonly gradNorm: number;
   readonly correct: number;
   readonly questions: number;
+  /** Set when an iteration did not converge and the window was computed again without it. */
+  readonly fallback?: true;
   /** Set when something was not finite: the weights and the state were left as they had been. */
   readonly refused?: string;
 }
@@ -81,6 +83,19 @@ export const trainPrefix = "train.";
 /** Prefix of the averaged weights. */
 export const averagePrefix = "average.";
 
+/** What a program does with a window; only the first may leave a residual. */
+type ProgramKind = "train" | "train exact" | "advance";
+
+/** Whether a step counts: all is finite, and what was iterated converged. */
+function isSound({
+  loss,
+  gradNorm,
+  residual,
+}: Readonly<Record<string, ArrayLike<number | bigint>>>): boolean {
+  const finite = [loss![0], gradNorm![0]].every((x) => Number.isFinite(Number(x)));
+  return finite && (residual === undefined || Number(residual[0]) <= 1);
+}
+
 /** A system under training: weights, optimizer and the stream's recurrent state live in `state`. */
 export class SequenceTrainer {
   readonly state: State;
@@ -95,15 +110,21 @@ export class SequenceTrainer {
     for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
   }
 
-  /** One update on one window. Nothing changes when the loss or the gradient is not finite. */
+  /**
+   * One update on one window. A window that an iteration did not get right is computed again without it. Nothing
+   * changes when the loss or the gradient is not finite.
+   */
   async step(batch: TokenBatch, learningRate: number, key: RunKey): Promise<StepResult> {
     const queries = collectQueries(batch);
     if (this.settings.mode === "qa" && queries.count === 0) return this.advance(batch, queries);
-    const program = await this.program("train", batch, queries);
     const inputs = { ...this.inputs(batch, queries), learningRate };
-    const out = await program.run(inputs, key, (outputs) =>
-      [outputs.loss![0], outputs.gradNorm![0]].every((x) => Number.isFinite(Number(x))),
-    );
+    let program = await this.program("train", batch, queries);
+    let out = await program.run(inputs, key, isSound);
+    const fallback = out.residual !== undefined && !isSound(out);
+    if (fallback) {
+      program = await this.program("train exact", batch, queries);
+      out = await program.run(inputs, key, isSound);
+    }
     const [loss, gradNorm] = [Number(out.loss![0]), Number(out.gradNorm![0])];
     const correct = countCorrect(this.settings.mode, queries, out.predicted as Int32Array);
     const finite = Number.isFinite(loss) && Number.isFinite(gradNorm);
@@ -112,6 +133,7 @@ export class SequenceTrainer {
       gradNorm,
       correct,
       questions: queries.count,
+      ...(fallback ? { fallback } : {}),
       ...(finite ? {} : { refused: this.blame(program, loss) }),
     };
   }
@@ -140,7 +162,7 @@ export class SequenceTrainer {
     };
   }
 
-  private program(kind: "train" | "advance", batch: TokenBatch, queries: Queries): Promise<Program> {
+  private program(kind: ProgramKind, batch: TokenBatch, queries: Queries): Promise<Program> {
     const slots = this.settings.mode === "qa" ? queries.slots : 0;
     const name = `${kind} ${batch.batch}x${batch.window} ${slots} ${batch.padded > 0 ? "padded" : "full"}`;
     return this.programs.get(name, () =>
@@ -148,9 +170,9 @@ export class SequenceTrainer {
     );
   }
 
-  private spec(kind: "train" | "advance", batch: TokenBatch, slots: number): ProgramSpec {
+  private spec(kind: ProgramKind, batch: TokenBatch, slots: number): ProgramSpec {
     const { mode, optimizer, clip, averaging } = this.settings;
-    const built = buildWindow(this.model, mode, batch, slots, trainPrefix);
+    const built = buildWindow(this.model, mode, batch, slots, trainPrefix, kind !== "train");
     const carried = built.before.map((tensor, i) => [tensor, built.after[i]!] as const);
     if (kind === "advance") return { name: "advance", outputs: { loss: built.loss }, updates: carried };
     const { parameters } = this.model;
@@ -164,7 +186,12 @@ export class SequenceTrainer {
     });
     return {
       name: "train",
-      outputs: { loss: built.loss, gradNorm, predicted: built.predicted },
+      outputs: {
+        loss: built.loss,
+        gradNorm,
+        predicted: built.predicted,
+        ...(built.residual ? { residual: built.residual } : {}),
+      },
       updates: [...updates, ...carried],
     };
   }
@@ -297,6 +324,7 @@ interface BuiltWindow {
   readonly loss: Tensor;
   readonly losses: Tensor;
   readonly predicted: Tensor;
+  readonly residual?: Tensor;
 }
 
 function buildWindow(
@@ -305,13 +333,19 @@ function buildWindow(
   { batch: B, window: T, padded }: TokenBatch,
   slots: number,
   prefix: string,
+  exact = true,
 ): BuiltWindow {
   const before = model.recurrent.map(({ name, shape }) => state(prefix + name, shape(B)));
   const positions: Shape = mode === "qa" ? [B, slots] : [T, B];
-  const { logits, state: after } = model.window({
+  const {
+    logits,
+    state: after,
+    residual,
+  } = model.window({
     tokens: input("tokens", [T, B], "i32"),
     state: before,
     training: prefix === trainPrefix,
+    exact,
     ...(padded > 0 ? { mask: input("alive", [T, B]) } : {}),
     ...(mode === "qa" ? { positions: input("queries", positions, "i32") } : {}),
   });
@@ -322,6 +356,7 @@ function buildWindow(
     loss: crossEntropy(logits, targets, input("counted", positions)),
     losses: classLosses(logits, targets),
     predicted: argmax(logits),
+    ...(residual ? { residual } : {}),
   }));
 }
 
