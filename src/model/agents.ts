@@ -203,16 +203,16 @@ function actWithMemory(
 
     const { k1, k2, v, beta } = writeVectors(weights, h);
     const vOld = retrieve(w, k1, k2);
-    const u = mul(beta, sub(v, vOld));
+    const u = mul(beta, sub(v, vOld)); //                                                                    (3)
     const norm = add(m, dot(u, add(mul(vOld, 2), mul(join(dot(k1, k1), dot(k2, k2)), u))));
-    const s = sqrt(div(1, max(norm, 1)));
+    const s = sqrt(div(1, max(norm, 1))); //                                                                  (4)
     const left = mul(w, unsqueeze(s, 1));
     const written = mul(s, u);
 
     const { n: first, e } = readVectors(weights, h);
     const n = e.reduce((query, key) => {
       const now = mul(join(dot(k1, query), dot(k2, key)), written);
-      return layerNorm(add(retrieve(left, query, key), now));
+      return layerNorm(add(retrieve(left, query, key), now)); //                                             (7)
     }, first);
     const after = { w: add(left, mul(here, unsqueeze(s, 1))), m: min(norm, 1) };
     return { y: fwmOutput(weights, h, n), after, rows: [k1, k2, u] };

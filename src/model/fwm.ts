@@ -13,13 +13,12 @@
  *
  * Departures from the paper are settings (`FwmVariant`), because the paper and the three programs its authors
  * released differ from each other; `paper`, `releasedCatbabi`, `releasedLanguageModel` and `releasedMetaRl` are
- * the four. `fwmWindow.ts` computes the same over a whole window at once.
+ * the four. `fwmWindow.ts` computes the same over a whole window at once, `fwmEpisode.ts` over an episode.
  */
 import {
   add,
   concat,
   div,
-  greater,
   layerNorm,
   matmul,
   max,
@@ -35,7 +34,6 @@ import {
   type Tensor,
   tanh,
   unsqueeze,
-  where,
 } from "../graph/index.ts";
 import { type LinearWeights, linear, linearWeights, symmetric } from "./linear.ts";
 import type { LstmCell } from "./lstm.ts";
@@ -149,8 +147,21 @@ export function keySize({ memory: D, variant }: FwmWeights): number {
 /** vec(a ⊗ b), or [a; b] in the ablation: [..., D] and [..., D] → [..., K]. */
 export function combine(keys: KeyCombination, a: Tensor, b: Tensor): Tensor {
   if (keys === "concat") return concat([a, b]);
-  const outer = mul(unsqueeze(a, -1), unsqueeze(b, -2));
+  // A product of matrices: its gradient does not write D² numbers for each of the two sums it is made of.
+  const outer = matmul(unsqueeze(a, -1), unsqueeze(b, -2));
   return reshape(outer, [...outer.shape.slice(0, -2), -1]);
+}
+
+/** κ · κ' for keys given by their halves: [..., Q, D] and [..., N, D] → [..., Q, N]. */
+export function similarity(keys: KeyCombination, a: Tensor, b: Tensor, k1: Tensor, k2: Tensor): Tensor {
+  const join = keys === "product" ? mul : add;
+  return join(matmul(a, k1, { transB: true }), matmul(b, k2, { transB: true }));
+}
+
+/** |κ|² of keys given by their halves: [..., D] → [..., 1]. */
+export function squaredKey(keys: KeyCombination, k1: Tensor, k2: Tensor): Tensor {
+  const [a, b] = [k1, k2].map((k) => sum(mul(k, k), { axes: -1, keep: true })) as [Tensor, Tensor];
+  return keys === "product" ? mul(a, b) : add(a, b);
 }
 
 /** What a step writes: keys, value and strength, the write scale included in the strength. */
@@ -170,14 +181,22 @@ export function writeVectors(w: FwmWeights, h: Tensor): WriteVectors {
   return { k1, k2, v, beta: variant.writeScale === "one" ? beta : mul(beta, 1 / D) };
 }
 
+/** What a step reads with: n^(0) and e^(1) … e^(N_r), each [..., D]. */
+export interface ReadVectors {
+  readonly n: Tensor;
+  readonly e: readonly Tensor[];
+}
+
 /** Equations 5 and 6: h [..., H] → n^(0) and e^(1) … e^(N_r), each [..., D]. */
-export function readVectors(w: FwmWeights, h: Tensor): { n: Tensor; e: Tensor[] } {
+export function readVectors(w: FwmWeights, h: Tensor): ReadVectors {
   const { tanhQuery, tanhKeys } = w.variant;
   const z = linear(w.read, h);
-  const parts = split(tanhQuery && tanhKeys ? tanh(z) : z, 1 + w.reads);
-  const [n, ...e] = parts as [Tensor, ...Tensor[]];
+  const [n, ...e] = split(tanhQuery && tanhKeys ? tanh(z) : z, 1 + w.reads) as [Tensor, ...Tensor[]];
   if (tanhQuery === tanhKeys) return { n, e };
-  return { n: tanhQuery ? tanh(n) : n, e: tanhKeys ? e.map(tanh) : e };
+  return {
+    n: tanhQuery ? tanh(n) : n, //                                                                           (5)
+    e: tanhKeys ? e.map(tanh) : e, //                                                                        (6)
+  };
 }
 
 /** F vec(a ⊗ b): a, b [B, D], F [B, K, D] → [B, D]. */
@@ -197,9 +216,8 @@ export function writeStep(keys: KeyCombination, F: Tensor, { k1, k2, v, beta }: 
 }
 
 /** Equation 7, N_r times: each answer is half of the next question. */
-export function readStep(w: FwmWeights, F: Tensor, h: Tensor): Tensor {
-  const { n: first, e } = readVectors(w, h);
-  return e.reduce((n, key) => layerNorm(retrieve(w.variant.keys, F, n, key)), first); //                    (7)
+export function readStep(keys: KeyCombination, F: Tensor, { n: first, e }: ReadVectors): Tensor {
+  return e.reduce((n, key) => layerNorm(retrieve(keys, F, n, key)), first); //                               (7)
 }
 
 /** Equation 8 and the residual around it: what the layer adds to, or makes of, the LSTM's output. */
@@ -208,12 +226,22 @@ export function fwmOutput(w: FwmWeights, h: Tensor, n: Tensor): Tensor {
   return w.variant.residual ? add(h, y) : y;
 }
 
-/** One step of the layer: write, then read what is there now. `mask` [B, 1] of 0 leaves F as it is. */
-export function fwmStep(w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): { y: Tensor; F: Tensor } {
+/** What one step of the layer gives: output [B, H], memory, and the vectors it wrote and read with. */
+export interface FwmStep {
+  readonly y: Tensor;
+  readonly F: Tensor;
+  readonly written: WriteVectors;
+  readonly read: ReadVectors;
+}
+
+/** One step of the layer: write, then read what is there now. */
+export function fwmStep(w: FwmWeights, h: Tensor, F: Tensor): FwmStep {
   return scoped("fwm", () => {
-    const written = writeStep(w.variant.keys, F, writeVectors(w, h));
-    const next = mask ? where(greater(unsqueeze(mask, -1), 0), written, F) : written;
-    return { y: fwmOutput(w, h, readStep(w, next, h)), F: next };
+    const { keys } = w.variant;
+    const written = writeVectors(w, h);
+    const next = writeStep(keys, F, written);
+    const read = readVectors(w, h);
+    return { y: fwmOutput(w, h, readStep(keys, next, read)), F: next, written, read };
   });
 }
 

@@ -39,8 +39,14 @@ import {
   transpose,
   zeros,
 } from "../graph/index.ts";
-import { type FwmWeights, fwmOutput, readVectors, type WriteVectors, writeVectors } from "./fwm.ts";
-import { similarity } from "./fwmWindow.ts";
+import {
+  type FwmWeights,
+  fwmOutput,
+  readVectors,
+  similarity,
+  type WriteVectors,
+  writeVectors,
+} from "./fwm.ts";
 
 /** An episode: h [T, B, H] gives the layer's output, [T, B, H]. */
 export function fwmEpisode(w: FwmWeights, h: Tensor): Tensor {
@@ -73,11 +79,11 @@ function writeAll({ v, beta }: WriteVectors, G: Tensor): { U: Tensor; W: Tensor 
     const products = split(row, sizes, 0); // with earlier keys, with itself, with later keys
     const own = products[t > 0 ? 1 : 0]!;
     const vOld = U && sum(mul(reshape(mul(w!, products[0]!), [t, 1, B]), U), { axes: 0 });
-    const u = mul(betas[t]!, vOld ? sub(vs[t]!, vOld) : vs[t]!);
+    const u = mul(betas[t]!, vOld ? sub(vs[t]!, vOld) : vs[t]!); //                                            (3)
     const self = mul(own, u);
     const gain = sum(mul(u, vOld ? add(mul(vOld, 2), self) : self), { axes: 0, keep: true });
     const norm = add(m, gain); // |F'|²
-    const s = sqrt(div(1, max(norm, 1)));
+    const s = sqrt(div(1, max(norm, 1))); //                                                                  (4)
     m = min(norm, 1);
     w = w ? concat([mul(w, s), s], 0) : s;
     W.push(pad(w, 0, 0, T - t - 1));

@@ -7,26 +7,22 @@
  * sizes 256 / 256 / 32 with three reads.
  */
 import { z } from "zod";
-import { gatherRows, reshape, scoped, state, type Tensor } from "../graph/index.ts";
+import { gatherRows, reshape, scoped, state } from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
   type FwmWeights,
   fastWeightShape,
-  fwmOutput,
+  fwmStep,
   fwmVariants,
   fwmWeights,
   keysOf,
-  readStep,
-  readVectors,
   releasedCatbabi,
-  writeStep,
-  writeVectors,
 } from "./fwm.ts";
 import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
-import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
 import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
 
 const schema = z.strictObject({
@@ -40,7 +36,7 @@ const schema = z.strictObject({
   /** Which text of the equations; see docs/fwm.md. */
   variant: z.enum(keysOf(fwmVariants)),
   keys: z.enum(["product", "concat"]),
-  /** Tokens per chunk of the parallel form; a matter of speed only. */
+  /** Tokens per chunk of the loop over the writes; a matter of speed only. */
   chunk: z.int().min(1).max(4096),
 });
 
@@ -73,7 +69,7 @@ export interface FwmModelConfig extends FwmSizes {
   readonly vocabulary: number;
   readonly embedding: number;
   readonly variant?: FwmVariant;
-  /** Tokens per chunk of the parallel form. */
+  /** Tokens per chunk of the loop over the writes. */
   readonly chunk?: number;
 }
 
@@ -102,35 +98,30 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "c", shape: (B) => [B, H] },
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
-    window({ tokens, state: [h, c, F], mask, positions }) {
-      const embedded = scoped("embedding", () => gatherRows(table, tokens));
-      const run = lstm(controller, embedded, { h: h!, c: c! }, mask ? { mask } : {});
+    window({ tokens, state: [h, c, F], training, mask, positions, exact = !training }) {
+      const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
       const read = fwmWindow(memory, run.h, F!, {
         ...(mask ? { mask } : {}),
         ...(positions ? { positions } : {}),
         ...(chunk ? { chunk } : {}),
+        // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
+        ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
       });
       return {
         logits: scoped("output", () => linear(output, read.y)),
         state: [run.state.h, run.state.c, read.F],
+        ...(read.residual ? { residual: read.residual } : {}),
       };
     },
     step(tokens, [h, c, F]) {
       const next = lstmStep(controller, gatherRows(table, tokens), { h: h!, c: c! });
-      const written = writeVectors(memory, next.h);
-      const after = writeStep(variant.keys, F!, written);
-      const n = readStep(memory, after, next.h);
-      const { n: query, e } = readVectors(memory, next.h);
-      const logits = linear(output, fwmOutput(memory, next.h, n));
-      const queries: Record<string, Tensor> = { n0: query };
-      e.forEach((key, i) => {
-        queries[`e${i + 1}`] = key;
-      });
+      const { y, F: after, written, read } = fwmStep(memory, next.h, F!);
       const { k1, k2, v, beta } = written;
+      const keys = Object.fromEntries(read.e.map((key, i) => [`e${i + 1}`, key]));
       return {
-        logits,
+        logits: linear(output, y),
         state: [next.h, next.c, after],
-        trace: { k1, k2, v, beta: reshape(beta, [-1]), ...queries },
+        trace: { k1, k2, v, beta: reshape(beta, [-1]), n0: read.n, ...keys },
       };
     },
     tracer: fwmTracer(config, variant.keys),

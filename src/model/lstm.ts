@@ -15,6 +15,7 @@ import {
   add,
   cast,
   constant,
+  gatherRows,
   type Initial,
   matmul,
   mul,
@@ -22,6 +23,7 @@ import {
   scan,
   scoped,
   sigmoid,
+  sizeOf,
   split,
   state,
   type Tensor,
@@ -114,28 +116,59 @@ export interface LstmOptions {
   readonly unroll?: boolean;
 }
 
-/** A window: x [T, B, E] gives h [T, B, H] and the state after it. The inputs' share of the gates is one product. */
-export function lstm(
+/** What a window gives: h [T, B, H] and the state after it. */
+export interface LstmWindow {
+  readonly h: Tensor;
+  readonly state: LstmState;
+}
+
+/** A window: x [T, B, E]. The inputs' share of the gates is one product. */
+export function lstm(w: LstmWeights, x: Tensor, s: LstmState, options: LstmOptions = {}): LstmWindow {
+  return scoped("lstm", () => overTime(w, inputGates(w, x), s, options));
+}
+
+/** Tokens for each row of an embedding from which on a window goes through the table of gates. */
+const tokensPerRow = 4;
+
+/**
+ * A window of tokens, i32 [T, B], under an embedding [V, E]: `lstm` of its rows. Where words repeat, the inputs' share
+ * of the gates is made once per word, [V, 4H], and picked for each token: two of the three large products go from
+ * T · B rows to V. `embedding` may have rows dropped; what drops single inputs comes between the two, and goes to `lstm`.
+ */
+export function embeddedLstm(
   w: LstmWeights,
-  x: Tensor,
+  embedding: Tensor,
+  tokens: Tensor,
   s: LstmState,
-  { mask, droppedWh, gates: before, unroll = false }: LstmOptions = {},
-): { h: Tensor; state: LstmState } {
-  return scoped("lstm", () => {
-    const Wh = droppedWh ?? w.Wh;
-    const [T, B] = x.shape as [number, number];
-    const alive = mask ? [cast(reshape(mask, [T, B, 1]), "bool")] : [];
-    const { carry, ys } = scan(
-      { carry: [s.h, s.c], xs: [inputGates(w, x), ...(before ?? []), ...alive], unroll },
-      ([h, c], [zx, ...rest]) => {
-        const computed = gatesOf(add(zx!, matmul(h!, Wh)));
-        const m = rest[before?.length ?? 0];
-        const gates = before ? computed.map((gate, k) => withValue(gate, rest[k]!)) : computed;
-        const next = cellStep(gates as LstmGates, c!);
-        const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
-        return { carry: [kept.h, kept.c], ys: [kept.h] };
-      },
-    );
-    return { h: ys[0]!, state: { h: carry[0]!, c: carry[1]! } };
-  });
+  options: LstmOptions = {},
+): LstmWindow {
+  if (sizeOf(tokens.shape) < tokensPerRow * embedding.shape[0]!) {
+    const x = scoped("embedding", () => gatherRows(embedding, tokens));
+    return lstm(w, x, s, options);
+  }
+  return scoped("lstm", () => overTime(w, gatherRows(inputGates(w, embedding), tokens), s, options));
+}
+
+/** The loop over a window, given the inputs' share of the gates, [T, B, 4H]. */
+function overTime(
+  w: LstmWeights,
+  zx: Tensor,
+  s: LstmState,
+  { mask, droppedWh, gates: before, unroll = false }: LstmOptions,
+): LstmWindow {
+  const Wh = droppedWh ?? w.Wh;
+  const [T, B] = zx.shape as [number, number];
+  const alive = mask ? [cast(reshape(mask, [T, B, 1]), "bool")] : [];
+  const { carry, ys } = scan(
+    { carry: [s.h, s.c], xs: [zx, ...(before ?? []), ...alive], unroll },
+    ([h, c], [zt, ...rest]) => {
+      const computed = gatesOf(add(zt!, matmul(h!, Wh)));
+      const m = rest[before?.length ?? 0];
+      const gates = before ? computed.map((gate, k) => withValue(gate, rest[k]!)) : computed;
+      const next = cellStep(gates as LstmGates, c!);
+      const kept = m ? { h: where(m, next.h, h!), c: where(m, next.c, c!) } : next;
+      return { carry: [kept.h, kept.c], ys: [kept.h] };
+    },
+  );
+  return { h: ys[0]!, state: { h: carry[0]!, c: carry[1]! } };
 }

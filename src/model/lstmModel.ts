@@ -26,7 +26,7 @@ import {
   wordDropout,
 } from "../graph/index.ts";
 import { linear, linearWeights } from "./linear.ts";
-import { type LstmState, lstm, lstmStep, lstmWeights } from "./lstm.ts";
+import { embeddedLstm, type LstmState, type LstmWindow, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 import { dropoutRate, type SequenceModel, type System, size, tokenSizes } from "./sequence.ts";
 
 const schema = z.strictObject({
@@ -108,22 +108,27 @@ export function lstmModel(settings: Sizes & Partial<LstmSettings>): SequenceMode
       const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
         training ? kind(x, rate, `dropout.${name}`) : x;
       const words = drop(wordDropout, table, rates.wordDropout, "word");
-      const e = drop(
-        lockedDropout,
-        scoped("embedding", () => gatherRows(words, tokens)),
-        rates.inputDropout,
-        "input",
-      );
       const after: Tensor[] = [];
-      const y = layers.reduce((below, layer, l) => {
-        const x = l === 0 ? below : drop(lockedDropout, below, rates.hiddenDropout, `hidden${l}`);
-        const run = lstm(layer, x, stateOf(before, l), {
+      const y = layers.reduce<Tensor | undefined>((below, layer, l) => {
+        const how = {
           ...(mask ? { mask } : {}),
           droppedWh: drop(weightDropout, layer.Wh, rates.weightDropout, `Wh${l + 1}`),
-        });
-        after.push(run.state.h, run.state.c);
-        return l === 0 ? run.h : add(run.h, x);
-      }, e);
+        };
+        const over = (x: Tensor): LstmWindow => lstm(layer, x, stateOf(before, l), how);
+        if (below) {
+          const x = drop(lockedDropout, below, rates.hiddenDropout, `hidden${l}`);
+          return add(keep(over(x)), x);
+        }
+        if (!training || rates.inputDropout === 0) {
+          return keep(embeddedLstm(layer, words, tokens, stateOf(before, l), how));
+        }
+        const e = scoped("embedding", () => gatherRows(words, tokens));
+        return keep(over(drop(lockedDropout, e, rates.inputDropout, "input")));
+      }, undefined)!;
+      function keep({ h, state: last }: LstmWindow): Tensor {
+        after.push(last.h, last.c);
+        return h;
+      }
       const [T, B] = tokens.shape as [number, number];
       const seen = positions ? gatherRows(reshape(y, [T * B, H]), positions) : y;
       return { logits: scoped("output", () => linear(output, seen)), state: after };

@@ -47,6 +47,8 @@ export interface WindowInput {
   readonly mask?: Tensor;
   /** i32 [B, Q]: positions t · B + b to compute logits at. Absent: everywhere. */
   readonly positions?: Tensor;
+  /** Set where no `residual` can be looked at: nothing may be found by iteration. */
+  readonly exact?: boolean;
 }
 
 /** What a system makes of a window. */
@@ -57,6 +59,11 @@ export interface WindowOutput {
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */
   readonly penalty?: Tensor;
+  /**
+   * Scalar, where something was found by iteration: the error that is left, over the error that is allowed. Unless it
+   * is at most 1 (NaN is not), the window counts for nothing and is to be computed again with `exact`.
+   */
+  readonly residual?: Tensor;
 }
 
 /** What a system makes of one token per row. */

@@ -20,7 +20,7 @@ import {
   stateAttrs,
   type Tensor,
 } from "../graph/index.ts";
-import type { SequenceModel } from "../model/sequence.ts";
+import type { SequenceModel, WindowInput, WindowOutput } from "../model/sequence.ts";
 import { ProgramCache } from "../runtime/cache.ts";
 import type { HostData, HostTensor } from "../runtime/host.ts";
 import {
@@ -67,6 +67,8 @@ export interface TrainStep {
   readonly gradNorm: number;
   /** i32, as the targets: the most probable token at each. Overwritten by the next step. */
   readonly predicted: Int32Array;
+  /** An iteration did not converge, and the window was computed again without it. */
+  readonly fallback: boolean;
   /** The first tensor that was not finite: the weights and the state were left as they had been. */
   readonly nonFinite?: string;
 }
@@ -96,6 +98,15 @@ const asgdPrefix = "asgd.average.";
 /** Prefix, in a checkpoint, of weights whose average is what evaluation uses. */
 const rawPrefix = "raw.";
 
+/** Which optimizer a program steps with; `read` only carries the recurrent state on. */
+type Phase = "first" | "averaging" | "read";
+
+/** Whether a step counts: all is finite, and what was iterated converged. */
+function isSound({ loss, gradNorm, residual }: Readonly<Record<string, HostData>>): boolean {
+  const finite = [loss![0], gradNorm![0]].every((value) => Number.isFinite(Number(value)));
+  return finite && (residual === undefined || Number(residual[0]) <= 1);
+}
+
 /** A system under training: weights, optimizer and the stream's recurrent state live in `state`. */
 export class SequenceTrainer {
   readonly state: State;
@@ -117,7 +128,10 @@ export class SequenceTrainer {
     return this.state.has("asgd.steps");
   }
 
-  /** One step on one window. Nothing changes when the loss or the gradient is not finite. */
+  /**
+   * One step on one window. A window that an iteration did not get right is computed again without it. Nothing changes
+   * when the loss or the gradient is not finite.
+   */
   async step(
     batch: TokenBatch,
     {
@@ -127,20 +141,25 @@ export class SequenceTrainer {
     }: { learningRate: number; key: RunKey; averaging?: boolean },
   ): Promise<TrainStep> {
     if (batch.positions?.length === 0) return this.read(batch);
-    const program = await this.program(averaging ? "averaging" : "first", batch);
-    const finite = (out: Readonly<Record<string, HostData>>): boolean =>
-      [out.loss![0], out.gradNorm![0]].every((value) => Number.isFinite(Number(value)));
-    const out = await program.run({ ...inputsOf(batch), learningRate }, key, finite);
+    const phase = averaging ? "averaging" : "first";
+    const inputs = { ...inputsOf(batch), learningRate };
+    let program = await this.program(phase, batch, false);
+    let out = await program.run(inputs, key, isSound);
+    const fallback = out.residual !== undefined && !isSound(out);
+    if (fallback) {
+      program = await this.program(phase, batch, true);
+      out = await program.run(inputs, key, isSound);
+    }
     const [loss, gradNorm] = [Number(out.loss![0]), Number(out.gradNorm![0])];
-    const step = { loss, gradNorm, predicted: out.predicted as Int32Array };
-    return finite(out) ? step : { ...step, nonFinite: this.firstNonFinite(program, loss) };
+    const step = { loss, gradNorm, predicted: out.predicted as Int32Array, fallback };
+    return isSound(out) ? step : { ...step, nonFinite: this.firstNonFinite(program, loss) };
   }
 
   /** Reads a window that has nothing to learn from: only the recurrent state moves on. */
   private async read(batch: TokenBatch): Promise<TrainStep> {
-    const program = await this.program("read", batch);
+    const program = await this.program("read", batch, true);
     await program.run(inputsOf(batch));
-    return { loss: 0, gradNorm: 0, predicted: new Int32Array(0) };
+    return { loss: 0, gradNorm: 0, predicted: new Int32Array(0), fallback: false };
   }
 
   private firstNonFinite(program: Program, loss: number): string {
@@ -151,19 +170,19 @@ export class SequenceTrainer {
     return Number.isFinite(loss) ? "gradient norm" : "loss";
   }
 
-  private program(phase: "first" | "averaging" | "read", batch: TokenBatch): Promise<Program> {
-    return this.programs.get(`${phase} ${shapeName(batch)}`, () =>
-      compile(this.spec(phase, batch), { ...this.options, state: this.state }),
+  private program(phase: Phase, batch: TokenBatch, exact: boolean): Promise<Program> {
+    return this.programs.get(`${phase} ${shapeName(batch)}${exact ? " exact" : ""}`, () =>
+      compile(this.spec(phase, batch, exact), { ...this.options, state: this.state }),
     );
   }
 
-  private spec(phase: "first" | "averaging" | "read", batch: TokenBatch): ProgramSpec {
+  private spec(phase: Phase, batch: TokenBatch, exact: boolean): ProgramSpec {
     const { optimizers, clip, emaDecay } = this.settings;
     if (phase === "read") {
-      const { updates } = readWindow(this.model, batch, trainPrefix, true);
+      const { updates } = readWindow(this.model, batch, trainPrefix, { training: true, exact });
       return { name: "read", outputs: {}, updates };
     }
-    const window = lossWindow(this.model, batch, trainPrefix, true);
+    const window = lossWindow(this.model, batch, trainPrefix, { training: true, exact });
     const { parameters } = this.model;
     const gradients = grad(window.objective, parameters);
     const { gradNorm, updates } = scoped("optimizer", () => {
@@ -176,10 +195,10 @@ export class SequenceTrainer {
         updates: [...steps, ...(emaDecay > 0 ? movingAverage(steps, parameters, emaDecay) : [])],
       };
     });
-    const { loss, predicted } = window;
+    const { loss, predicted, residual } = window;
     return {
       name: "train",
-      outputs: { loss, gradNorm, predicted },
+      outputs: { loss, gradNorm, predicted, ...(residual ? { residual } : {}) },
       updates: [...updates, ...window.updates],
     };
   }
@@ -298,8 +317,8 @@ export class SequenceEvaluator {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const { updates, outputs } = isRead
-        ? { ...readWindow(this.model, batch, prefix, false), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, false));
+        ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
+        : evaluated(lossWindow(this.model, batch, prefix, evaluation));
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     const out = await program.run(inputsOf(batch));
@@ -315,6 +334,9 @@ export class SequenceEvaluator {
     await this.programs.release();
   }
 }
+
+/** Nobody looks at a residual there. */
+const evaluation = { training: false, exact: true };
 
 function evaluated({ updates, loss, losses, predicted }: LossWindow) {
   return { updates, outputs: { loss, losses, predicted } };
@@ -335,9 +357,7 @@ function inputsOf({ tokens, mask, positions, targets, lossMask }: TokenBatch): R
   return { tokens, ...(mask ? { mask } : {}), ...(positions ? { positions } : {}), targets, lossMask };
 }
 
-interface BuiltWindow {
-  readonly logits: Tensor;
-  readonly penalty: Tensor | undefined;
+interface BuiltWindow extends Omit<WindowOutput, "state"> {
   readonly updates: readonly (readonly [Tensor, Tensor])[];
 }
 
@@ -345,23 +365,19 @@ function readWindow(
   model: SequenceModel,
   { batch: B, window: T, mask, positions }: TokenBatch,
   prefix: string,
-  training: boolean,
+  how: Pick<WindowInput, "training" | "exact">,
 ): BuiltWindow {
   const before = model.recurrent.map(({ name, shape, initial }) => state(prefix + name, shape(B), initial));
   // A window that is only read still needs a place to look at; what it gives is left out of the program.
   const wanted: Shape | undefined = positions && [B, Math.max(1, positions.length / B)];
-  const {
-    logits,
-    penalty,
-    state: after,
-  } = model.window({
+  const { state: after, ...made } = model.window({
     tokens: input("tokens", [T, B], "i32"),
     state: before,
-    training,
+    ...how,
     ...(mask ? { mask: input("mask", [T, B]) } : {}),
     ...(wanted ? { positions: input("positions", wanted, "i32") } : {}),
   });
-  return { logits, penalty, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
+  return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
 interface LossWindow extends BuiltWindow {
@@ -372,8 +388,13 @@ interface LossWindow extends BuiltWindow {
   readonly predicted: Tensor;
 }
 
-function lossWindow(model: SequenceModel, batch: TokenBatch, prefix: string, training: boolean): LossWindow {
-  const built = readWindow(model, batch, prefix, training);
+function lossWindow(
+  model: SequenceModel,
+  batch: TokenBatch,
+  prefix: string,
+  how: Pick<WindowInput, "training" | "exact">,
+): LossWindow {
+  const built = readWindow(model, batch, prefix, how);
   const { logits, penalty } = built;
   return scoped("output", () => {
     const wanted = logits.shape.slice(0, -1);

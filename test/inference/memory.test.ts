@@ -4,7 +4,14 @@ import { describe, expect, test } from "vitest";
 import { UsageError } from "../../src/errors.ts";
 import { constant, layerNorm as graphLayerNorm, type Tensor } from "../../src/graph/index.ts";
 import { AssociativeMemory } from "../../src/inference/memory.ts";
-import { type KeyCombination, keySize, readStep, releasedCatbabi, writeStep } from "../../src/model/fwm.ts";
+import {
+  type KeyCombination,
+  keySize,
+  readStep,
+  readVectors,
+  releasedCatbabi,
+  writeStep,
+} from "../../src/model/fwm.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, normals } from "../support/check.ts";
 
@@ -153,7 +160,10 @@ describe.each<KeyCombination>(["product", "concat"])("against the graph's equati
       out: map,
     };
     const F = asTensor(memory.weights, [1, keySize(weights), D]);
-    const [want] = interpret([readStep(weights, F, asTensor(vectors, [1, 4 * D]))], new Map());
+    const [want] = interpret(
+      [readStep(weights.variant.keys, F, readVectors(weights, asTensor(vectors, [1, 4 * D])))],
+      new Map(),
+    );
     const [n, ...e] = [0, 1, 2, 3].map((i) => vectors.slice(i * D, (i + 1) * D));
     expectClose(memory.read(n!, e), want!.data, { rtol: 0, atol: 1e-12 });
     // Without the norm between, one read is the same up to that norm.

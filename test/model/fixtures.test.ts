@@ -126,7 +126,7 @@ function memoryValues(w: FwmWeights, stored: Stored, prefix: string, out: string
   ];
 }
 
-/** The layer's two forms over h [T, B, H]. */
+/** The layer's forms over h [T, B, H]. */
 const forms = {
   plain(w: FwmWeights, h: Tensor, F: Tensor) {
     const { carry, ys } = scan({ carry: [F], xs: [h] }, ([memory], [ht]) => {
@@ -136,6 +136,7 @@ const forms = {
     return { y: ys[0]!, F: carry[0]! };
   },
   parallel: (w: FwmWeights, h: Tensor, F: Tensor) => fwmWindow(w, h, F, { chunk: 3 }),
+  "fixed point": (w: FwmWeights, h: Tensor, F: Tensor) => fwmWindow(w, h, F, { fixedPoint: { block: 3 } }),
 };
 
 const layers: [string, string, FwmVariant][] = [
@@ -145,7 +146,7 @@ const layers: [string, string, FwmVariant][] = [
 
 for (const [title, file, variant] of layers) {
   describe(`${title} layer: the authors' outputs, memory and gradients`, () => {
-    for (const form of ["plain", "parallel"] as const) {
+    for (const form of ["plain", "parallel", "fixed point"] as const) {
       test(`${form} form`, async () => {
         const { inputs, weights, outputs, gradients } = fixture<Fixture>(file);
         const [T, B, E] = inputs.x!.shape as [number, number, number];
@@ -224,7 +225,7 @@ function timeFirst(stored: StoredTensor): Value {
 describe("catbAbI system: the authors' logits, state, loss and gradients", () => {
   const { cases } = fixture<{ cases: Record<string, CatbabiCase> }>("fwm-catbabi-released");
   for (const [title, { config, weights, windows }] of Object.entries(cases)) {
-    for (const form of ["plain", "parallel"] as const) {
+    for (const form of ["plain", "parallel", "fixed point"] as const) {
       test(`${title}, ${form} form`, async () => {
         const D = config.s_size;
         const [B, T] = windows[0]!.x.shape as [number, number];
@@ -243,9 +244,9 @@ describe("catbAbI system: the authors' logits, state, loss and gradients", () =>
         const mask = input("mask", [T, B]);
         const before = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
         const run =
-          form === "parallel"
-            ? model.window({ tokens, state: before, mask, training: true })
-            : stepwise(model, tokens, before, mask);
+          form === "plain"
+            ? stepwise(model, tokens, before, mask)
+            : model.window({ tokens, state: before, mask, training: true, exact: form === "parallel" });
         const loss = crossEntropy(run.logits, targets, counted);
         const grads = grad(loss, model.parameters);
         const cell = "rnn.cells.0.";

@@ -8,6 +8,7 @@ import {
   add,
   concat,
   gatherRows,
+  greater,
   input,
   mul,
   reshape,
@@ -16,19 +17,21 @@ import {
   split,
   sum,
   type Tensor,
-  unsqueeze,
+  where,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import {
   type FwmVariant,
   type FwmWeights,
+  fwmOutput,
   fwmStep,
   fwmVariants,
   fwmWeights,
   keySize,
+  readStep,
 } from "../../src/model/fwm.ts";
 import { fwmModel } from "../../src/model/fwmModel.ts";
-import { fwmWindow } from "../../src/model/fwmWindow.ts";
+import { type FwmWindowOptions, fwmWindow } from "../../src/model/fwmWindow.ts";
 import { lstmModel } from "../../src/model/lstmModel.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { centralDifferences, expectClose, normals, runOrtWithState } from "../support/check.ts";
@@ -129,8 +132,11 @@ interface Layer {
 
 function plain(w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): Layer {
   const { carry, ys } = scan({ carry: [F], xs: mask ? [h, mask] : [h] }, ([memory], [ht, alive]) => {
-    const step = fwmStep(w, ht!, memory!, alive && unsqueeze(alive, -1));
-    return { carry: [step.F], ys: [step.y] };
+    const step = fwmStep(w, ht!, memory!);
+    if (!alive) return { carry: [step.F], ys: [step.y] };
+    // At padding the memory stays as it was, and is read as it is.
+    const kept = where(greater(reshape(alive, [-1, 1, 1]), 0), step.F, memory!);
+    return { carry: [kept], ys: [fwmOutput(w, ht!, readStep(w.variant.keys, kept, step.read))] };
   });
   return { y: ys[0]!, F: carry[0]! };
 }
@@ -139,6 +145,12 @@ const parallel =
   (chunk: number) =>
   (w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): Layer =>
     fwmWindow(w, h, F, { chunk, ...(mask ? { mask } : {}) });
+
+/** Writes by the fixed point, in blocks that fit and do not; as many rounds as tokens are exact. */
+const fixedPoint =
+  (block: number, chunk = 40, rounds = block) =>
+  (w: FwmWeights, h: Tensor, F: Tensor, mask?: Tensor): Layer =>
+    fwmWindow(w, h, F, { fixedPoint: { chunk, block, rounds }, ...(mask ? { mask } : {}) });
 
 function expectForms(made: Problem, forms: Record<string, typeof plain>): void {
   const want = reference(made);
@@ -159,6 +171,7 @@ for (const [name, variant] of variants) {
         expectForms(problem({ variant, fill, T: 1, B: 2, H: 3, D: 3, R: 1 }), {
           plain,
           parallel: parallel(40),
+          "fixed point": fixedPoint(25),
         });
         expectForms(problem({ variant, fill, T: 7, B: 2, H: 3, D: 3, R: 3 }), {
           plain,
@@ -166,12 +179,24 @@ for (const [name, variant] of variants) {
           "chunk 3": parallel(3),
           "chunk 7": parallel(7),
           "chunk 40": parallel(40),
+          "block 1": fixedPoint(1),
+          "block 2": fixedPoint(2),
+          "block 3 in chunks of 4": fixedPoint(3, 4),
+          "block 7": fixedPoint(7),
+          "block 25": fixedPoint(25),
         });
       });
 
       test(`${fill}: padding at the start, in the middle, at the end, and a whole row`, () => {
         const made = problem({ variant, fill, T: 9, B: 5, H: 3, D: 3, R: 2, padded: true });
-        expectForms(made, { plain, "chunk 2": parallel(2), "chunk 9": parallel(9) });
+        expectForms(made, {
+          plain,
+          "chunk 2": parallel(2),
+          "chunk 9": parallel(9),
+          "block 2": fixedPoint(2),
+          "block 4 in chunks of 5": fixedPoint(4, 5),
+          "block 9": fixedPoint(9),
+        });
       });
 
       test(`${fill}: a memory that begins above norm 1 is scaled down at the first write, not at padding`, () => {
@@ -179,7 +204,7 @@ for (const [name, variant] of variants) {
         const made = problem({ variant, fill, T: 9, B: 5, H: 3, D: 3, R: 2, padded: true });
         made.values.set(made.F, memoryOf(made.F, 2.6));
         const want = fwmReference(variant, made.sizes, arraysOf(made, made.values));
-        for (const form of [plain, parallel(2), parallel(9)]) {
+        for (const form of [plain, parallel(2), parallel(9), fixedPoint(2), fixedPoint(9)]) {
           const layer = form(made.w, made.h, made.F, made.mask);
           const [y, F] = interpret([layer.y, layer.F], made.values);
           expectClose(y!.data, want.y, { ...exact, label: "y" });
@@ -208,7 +233,7 @@ for (const [name, variant] of variants) {
           ),
         );
         const [cy, cF] = [input("cy", coefY.shape), input("cF", coefF.shape)];
-        for (const form of [plain, parallel(2)]) {
+        for (const form of [plain, parallel(2), fixedPoint(2), fixedPoint(3, 4), fixedPoint(5)]) {
           const layer = form(w, h, F, mask);
           const loss = add(sum(mul(layer.y, cy)), sum(mul(layer.F, cF)));
           const got = interpret(grad(loss, wrt), new Map(values).set(cy, coefY).set(cF, coefF));
@@ -232,6 +257,8 @@ test("the gradients of the two forms agree to nine digits over 200 tokens, and s
       "chunk 40": parallel(40),
       "chunk 64": parallel(64),
       "chunk 200": parallel(200),
+      "block 25": fixedPoint(25, 200),
+      "block 64 in chunks of 80": fixedPoint(64, 80),
     });
     const wrt = [...made.weights, made.h, made.F];
     const coef = input("coef", [200, 5, 3]);
@@ -241,8 +268,8 @@ test("the gradients of the two forms agree to nine digits over 200 tokens, and s
       return interpret(grad(add(sum(mul(layer.y, coef)), sum(layer.F)), wrt), values);
     };
     const want = gradientsOf(plain);
-    for (const chunk of [40, 64]) {
-      gradientsOf(parallel(chunk)).forEach(({ data }, i) => {
+    for (const form of [parallel(40), parallel(64), fixedPoint(25, 200), fixedPoint(30, 80)]) {
+      gradientsOf(form).forEach(({ data }, i) => {
         // An entry that is small by cancellation carries the rounding of the largest.
         const largest = want[i]!.data.reduce((most, x) => Math.max(most, Math.abs(x)), 0);
         expectClose(data, want[i]!.data, {
@@ -288,12 +315,16 @@ describe("positions", () => {
       const atQueries = gatherRows(reshape(everywhere.y, [sizes.T * sizes.B, sizes.H]), positions);
       const wrt = [...made.weights, h, F];
       const gradients = interpret(grad(sum(mul(atQueries, coef)), wrt), values);
-      for (const chunk of [2, 3, 7, 40]) {
-        const layer = fwmWindow(w, h, F, { chunk, positions, mask: mask! });
+      const forms: FwmWindowOptions[] = [
+        ...[2, 3, 7, 40].map((chunk) => ({ chunk })),
+        ...[2, 3, 7].map((block) => ({ fixedPoint: { block } })),
+      ];
+      for (const form of forms) {
+        const layer = fwmWindow(w, h, F, { ...form, positions, mask: mask! });
         const grads = grad(sum(mul(layer.y, coef)), wrt);
         const [y, after, ...got] = interpret([layer.y, layer.F, ...grads], values);
-        expectClose(y!.data, picked, { ...exact, label: `chunk ${chunk}: y` });
-        expectClose(after!.data, want.F, { ...exact, label: `chunk ${chunk}: F` });
+        expectClose(y!.data, picked, { ...exact, label: `${JSON.stringify(form)}: y` });
+        expectClose(after!.data, want.F, { ...exact, label: `${JSON.stringify(form)}: F` });
         got.forEach(({ data }, i) => {
           expectClose(data, gradients[i]!.data, { rtol: 1e-9, atol: 1e-10, label: `gradient ${i}` });
         });
@@ -308,7 +339,7 @@ describe("carried over windows", () => {
     const want = reference(made);
     const hs = split(made.h, [5, 6, 1], 0);
     const masks = split(made.mask!, [5, 6, 1], 0);
-    for (const form of [plain, parallel(3)]) {
+    for (const form of [plain, parallel(3), fixedPoint(4)]) {
       let memory = made.F;
       const ys = hs.map((part, i) => {
         const layer = form(made.w, part, memory, masks[i]);
@@ -318,31 +349,6 @@ describe("carried over windows", () => {
       const [y, F] = interpret([concat(ys, 0), memory], made.values);
       expectClose(y!.data, want.y, { ...exact, label: "y" });
       expectClose(F!.data, want.F, { ...exact, label: "F" });
-    }
-  });
-
-  test("a memory that is not given is an empty one", () => {
-    for (const fill of fills) {
-      const made = problem({
-        variant: fwmVariants.releasedCatbabi,
-        fill,
-        T: 7,
-        B: 5,
-        H: 3,
-        D: 3,
-        R: 3,
-        padded: true,
-      });
-      made.values.set(made.F, { shape: made.F.shape, data: new Float64Array(sizeOf(made.F.shape)) });
-      const want = fwmReference(made.variant, made.sizes, arraysOf(made, made.values));
-      const positions = input("positions", [5, 1], "i32");
-      made.values.set(positions, { shape: [5, 1], data: Float64Array.of(30, 31, 32, 33, 34) });
-      const all = fwmWindow(made.w, made.h, undefined, { chunk: 3, mask: made.mask! });
-      const last = fwmWindow(made.w, made.h, undefined, { chunk: 3, mask: made.mask!, positions });
-      const [y, F, yLast, again] = interpret([all.y, all.F, last.y, last.F], made.values);
-      expectClose(y!.data, want.y, { ...exact, label: "y" });
-      expectClose(yLast!.data, want.y.slice(-5 * 3), { ...exact, label: "y at the last token" });
-      for (const memory of [F!, again!]) expectClose(memory.data, want.F, { ...exact, label: "F" });
     }
   });
 });
@@ -359,7 +365,7 @@ describe("on ONNX Runtime", () => {
     test(`${name}: outputs, memory and gradients of both forms`, async () => {
       for (const fill of fills) {
         const made = problem({ variant, fill, T: 7, B: 5, H: 3, D: 3, R: 3, padded: true });
-        await expectOrt(made, { plain, "chunk 3": parallel(3) });
+        await expectOrt(made, { plain, "chunk 3": parallel(3), "block 3": fixedPoint(3) });
       }
     });
   }
@@ -376,7 +382,12 @@ describe("on ONNX Runtime", () => {
         R: 3,
         padded: true,
       });
-      await expectOrt(made, { "chunk 40": parallel(40), "chunk 64": parallel(64) });
+      await expectOrt(made, {
+        "chunk 40": parallel(40),
+        "chunk 64": parallel(64),
+        "block 25": fixedPoint(25, 50),
+        "block 50": fixedPoint(50, 200),
+      });
     }
   });
 
@@ -390,8 +401,10 @@ describe("on ONNX Runtime", () => {
     });
     const mask = input("mask", [9, 5]);
     values.set(mask, { shape: mask.shape, data: new Float64Array(45) });
-    const [after] = await runOrtWithState([fwmWindow(made.w, made.h, made.F, { mask, chunk: 4 }).F], values);
-    expect(Array.from(after as Float32Array)).toEqual(Array.from(values.get(made.F)!.data));
+    for (const form of [parallel(4), fixedPoint(4)]) {
+      const [after] = await runOrtWithState([form(made.w, made.h, made.F, mask).F], values);
+      expect(Array.from(after as Float32Array)).toEqual(Array.from(values.get(made.F)!.data));
+    }
   });
 
   async function expectOrt(made: Problem, forms: Record<string, typeof plain>): Promise<void> {

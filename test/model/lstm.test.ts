@@ -5,6 +5,7 @@ import { printGraph } from "../../src/compile/print.ts";
 import { simplify } from "../../src/compile/simplify.ts";
 import {
   add,
+  gatherRows,
   input,
   mul,
   randomMask,
@@ -13,10 +14,18 @@ import {
   sum,
   type Tensor,
   tanh,
+  topological,
   where,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
-import { type LstmCell, type LstmGates, lstm, lstmStep, lstmWeights } from "../../src/model/lstm.ts";
+import {
+  embeddedLstm,
+  type LstmCell,
+  type LstmGates,
+  lstm,
+  lstmStep,
+  lstmWeights,
+} from "../../src/model/lstm.ts";
 import { fillMask, keyOf } from "../../src/random.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
@@ -281,4 +290,79 @@ test("weight dropout in a program: one mask for the whole window, drawn under se
     expectClose(out.h!, y, single(y));
   }
   await program.release();
+});
+
+describe("tokens under an embedding", () => {
+  const [V, E, H, B] = [5, 3, 4, 3];
+
+  /** The layer over embedded tokens in both forms, with the gradients of all it is made from. */
+  function forms(T: number, { padded, dropped }: { padded: boolean; dropped: boolean }) {
+    const w = lstmWeights("l", { in: E, hidden: H }, "pytorch");
+    const embedding = input("embedding", [V, E]);
+    const kept = input("kept", [V, 1]);
+    const tokens = input("tokens", [T, B], "i32");
+    const mask = input("mask", [T, B]);
+    const start = { h: input("h0", [B, H]), c: input("c0", [B, H]) };
+    const coef = input("coef", [T, B, H]);
+    const table = dropped ? mul(embedding, kept) : embedding;
+    const options = padded ? { mask } : {};
+    const wrt = [embedding, w.Wx, w.Wh, ...w.biases, start.h, start.c];
+    const whole = ({ h, state }: ReturnType<typeof lstm>): Tensor[] => [
+      h,
+      state.c,
+      ...grad(add(sum(mul(h, coef)), sum(mul(state.c, state.c))), wrt),
+    ];
+    const values = new Map<Tensor, Value>(
+      [...wrt, coef].map((t, i) => {
+        const { shape, data } = normals(t.shape, 40 + i, 0.7);
+        return [t, { shape, data: data.map(Math.fround) }];
+      }),
+    );
+    const whereNot = (shape: readonly number[], zero: (i: number) => boolean): Value => ({
+      shape,
+      data: Float64Array.from({ length: shape.reduce((a, b) => a * b) }, (_, i) => (zero(i) ? 0 : 1)),
+    });
+    // Word 4 never occurs; words 1 and 3 are dropped; row 2 is padding from its third token on.
+    const words = Float64Array.from({ length: T * B }, (_, i) => (i * i + 3 * i) % 4);
+    values.set(tokens, { shape: [T, B], data: words });
+    values.set(
+      kept,
+      whereNot([V, 1], (i) => i % 2 === 1),
+    );
+    values.set(
+      mask,
+      whereNot([T, B], (i) => i % B === 2 && i >= 2 * B),
+    );
+    return {
+      values,
+      plain: whole(lstm(w, gatherRows(table, tokens), start, options)),
+      table: whole(embeddedLstm(w, table, tokens, start, options)),
+    };
+  }
+
+  const choices = [false, true].flatMap((padded) => [false, true].map((dropped) => ({ padded, dropped })));
+
+  // 42 tokens add up by a one-hot product, 90 in groups.
+  test.each(choices.flatMap((choice) => [14, 30].map((T) => ({ ...choice, T }))))(
+    "through the table of gates, values and gradients are those of the plain form: %o",
+    async ({ T, ...choice }) => {
+      const { values, plain, table } = forms(T, choice);
+      const want = interpret(plain, values);
+      const got = interpret(table, values);
+      const onRuntime = await runOrtWithState(table, values);
+      want.forEach(({ data }, i) => {
+        expectClose(got[i]!.data, data, { rtol: 1e-11, atol: 1e-13, label: `${i}` });
+        expectClose(onRuntime[i]!, data, { ...single(data), label: `${i} on ONNX Runtime` });
+      });
+    },
+  );
+
+  test("the shape chooses the form: products of the input weights have as few rows as there are", () => {
+    const rowsOf = (T: number): number[] =>
+      topological(simplify(forms(T, { padded: false, dropped: false }).table.slice(0, 1)))
+        .filter(({ op, outputs: [y] }) => op.name === "matmul" && y!.shape[1] === 4 * H)
+        .map(({ outputs: [y] }) => y!.shape[0]!);
+    expect(rowsOf(3)).toEqual([3 * B]);
+    expect(rowsOf(7)).toEqual([V]);
+  });
 });

@@ -20,12 +20,17 @@ function bits({ buffer, byteOffset, byteLength }: ArrayBufferView): Buffer {
 }
 
 describe("two threads", () => {
-  test.each([3, 40, 300])("rows added up by repeated ids are all counted (%i rows)", async (rows) => {
-    const [count, width] = [6400, 64];
+  test.each([
+    ["groups", 3, 6400],
+    ["groups", 40, 6400],
+    ["one-hot rows", 250, 3000],
+    ["elements", 300, 6400],
+  ])("rows added up by repeated ids are all counted: %s (%i rows, %i ids)", async (_, rows, count) => {
+    const width = 64;
     const added = scatterAddRows(input("ids", [count], "i32"), input("updates", [count, width]), rows);
     const program = await compile({ outputs: { added } }, options);
     const feeds = {
-      ids: Int32Array.from({ length: count }, (_, i) => (i * 7919) % rows),
+      ids: Int32Array.from({ length: count }, (__, i) => (i * 7919) % rows),
       updates: new Float32Array(count * width).fill(1),
     };
     const expected = new Float32Array(rows * width);

@@ -90,14 +90,14 @@ class CatbabiSession implements Session {
       this.trainer.averaging || startsAveraging(optimizer, { epoch, losses: this.validLosses });
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
     const window = objectiveOf(batch, task.mode);
-    const { predicted, nonFinite, ...values } = await this.trainer.step(window, {
+    const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,
       key: { seed, step },
     });
     const correct = correctAnswers(window, predicted).reduce((sum, is) => sum + is, 0);
     return {
-      means: { ...values, accuracy: [correct, window.questions.length] },
+      means: { ...values, accuracy: [correct, window.questions.length], fallbacks: fallback ? 1 : 0 },
       latest: { learningRate },
       work: batch.tokens.length - batch.padded,
       ...(nonFinite === undefined ? {} : { nonFinite }),
