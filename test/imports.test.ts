@@ -44,7 +44,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   train: ["errors.ts", "graph", "compile", "runtime", "model as types"],
   babi: ["errors.ts", "random.ts"],
   environment: ["errors.ts", "random.ts"],
-  data: ["errors.ts", "random.ts", "babi", "store/atomic.ts"],
+  data: ["errors.ts", "random.ts", "babi", "store/atomic.ts", "store/json.ts", "store/safetensors.ts"],
   store: ["errors.ts"],
   report: ["errors.ts", "store"],
   // From here on parts are put together. Experiments train systems, inference asks them; a quick start does both, and
