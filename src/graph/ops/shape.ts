@@ -342,10 +342,14 @@ export function pad(x: Tensor, axis: number, before: number, after: number): Ten
  * Entries right of j = k - q + i wrap around and mean nothing; attention masks them.
  */
 export function relativeShift(x: Tensor): Tensor {
-  const [q, k] = [x.shape.at(-2)!, x.shape.at(-1)!];
+  return relativeShiftPadded(pad(x, -1, 1, 0));
+}
+
+/** `relativeShift` of x [..., q, 1 + k] that already has a column of zeros, or of anything, on its left. */
+export function relativeShiftPadded(x: Tensor): Tensor {
+  const [q, columns] = [x.shape.at(-2)!, x.shape.at(-1)!];
   const leading = x.shape.slice(0, -2);
-  const padded = reshape(pad(x, -1, 1, 0), [...leading, k + 1, q]);
-  return reshape(slice(padded, -2, 1), [...leading, q, k]);
+  return reshape(slice(reshape(x, [...leading, columns, q]), -2, 1), [...leading, q, columns - 1]);
 }
 
 function replaced(shape: Shape, axis: number, size: number): number[] {
