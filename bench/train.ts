@@ -11,7 +11,7 @@ import { StreamBatcher } from "../src/data/batches.ts";
 import { generatedSource } from "../src/data/streams.ts";
 import type { Settings } from "../src/experiment/settings.ts";
 import { input, matmul } from "../src/graph/index.ts";
-import { buildSystem } from "../src/model/registry.ts";
+import { buildSystem, systemFlops } from "../src/model/registry.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { compile } from "../src/runtime/program.ts";
 import { adam } from "../src/train/optimizers.ts";
@@ -202,15 +202,5 @@ export function stepFlops(
   questions: number,
   window: number,
 ): number {
-  const { embedding: E, hidden: H, vocabulary: V } = system;
-  const asked = mode === "qa" ? questions : tokens;
-  const lstm = 2 * 4 * H * (E + H) * tokens;
-  const output = 2 * H * V * asked;
-  if (system.name === "lstm") return 3 * (lstm + output);
-  const { memory: D, reads, chunk: C } = system;
-  const K = system.keys === "product" ? D * D : 2 * D;
-  const seen = mode === "qa" ? window : Math.min(C, window);
-  const write = (2 * H * (3 * D + 1) + 2 * 2 * K * D + 2 * 2 * C * D + 2 * C * D) * tokens;
-  const read = (2 * H * (1 + reads) * D + reads * (2 * K * D + 3 * 2 * seen * D) + 2 * D * H) * asked;
-  return 3 * (lstm + write + read + output);
+  return 3 * systemFlops(system, { tokens, positions: mode === "qa" ? questions : tokens, window });
 }

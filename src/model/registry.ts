@@ -1,11 +1,15 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
+import { awdFwmSystem } from "./awdFwm.ts";
+import { awdLstmSystem } from "./awdLstm.ts";
 import { fwmSystem } from "./fwmModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
 
 /** The systems that read a stream of tokens. */
 const builtIn = {
+  "awd-fwm": awdFwmSystem,
+  "awd-lstm": awdLstmSystem,
   fwm: fwmSystem,
   lstm: lstmSystem,
 } as const;

@@ -33,12 +33,19 @@ export interface WindowInput {
   readonly mask?: Tensor;
   /** i32 [B, Q]: positions t · B + b to compute logits at. Absent: everywhere. */
   readonly positions?: Tensor;
+  /** Scalar that the output is softened by; where it acts (hidden vector, logits) is the system's. */
+  readonly temperature?: Tensor;
 }
 
 /** What a system makes of a window. */
 export interface WindowOutput {
   /** [T, B, V], or [B, Q, V] at the positions. */
   readonly logits: Tensor;
+  /**
+   * Negative log probabilities of targets, i32 [T, B] or [B, Q], where they are not those of softmax(logits) or need
+   * not all logits at once; whoever trains or scores uses it if it is there.
+   */
+  readonly losses?: (targets: Tensor) => Tensor;
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */
