@@ -53,6 +53,7 @@ import {
   type WindowInput,
   type Work,
 } from "./sequence.ts";
+import { meanSoftmaxLoss, type OutputLayer, softmaxLossesAt } from "./softmaxLoss.ts";
 
 const rate = z.number().min(0).lt(1);
 
@@ -137,6 +138,7 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
   );
   const stateOf = (s: readonly Tensor[], l: number) => ({ h: s[2 * l]!, c: s[2 * l + 1]! });
   const decode = (out: Tensor): Tensor => add(matmul(out, table, { transB: true }), bias);
+  const layerAt = (x: Tensor): OutputLayer => ({ x, W: table, b: bias });
 
   return {
     parameters: [
@@ -170,8 +172,11 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
       const raw = topped?.y ?? a;
       const out = lockedDropout(raw, p.output, "dropout.output");
       const seen = positions ? gatherRows(reshape(out, [T * B, E]), positions) : out;
+      const softened = temperature ? div(seen, temperature) : seen;
       return {
-        logits: scoped("output", () => decode(temperature ? div(seen, temperature) : seen)),
+        logits: scoped("output", () => decode(softened)),
+        losses: (targets) => softmaxLossesAt(layerAt(softened), targets),
+        loss: (targets, counted) => meanSoftmaxLoss(layerAt(softened), targets, counted),
         state: [...after, ...(topped?.state ?? [])],
         ...(training ? activationPenalty({ dropped: out, raw, mask }, settings) : {}),
       };

@@ -42,10 +42,12 @@ export interface WindowOutput {
   /** [T, B, V], or [B, Q, V] at the positions. */
   readonly logits: Tensor;
   /**
-   * Negative log probabilities of targets, i32 [T, B] or [B, Q], where they are not those of softmax(logits) or need
-   * not all logits at once; whoever trains or scores uses it if it is there.
+   * Negative log probabilities of targets, i32 [T, B] or [B, Q], where they are not those of softmax(logits), or are
+   * better had without all logits at once. Whoever scores uses them if they are there.
    */
   readonly losses?: (targets: Tensor) => Tensor;
+  /** Mean of these losses over a mask, f32 like the targets, with its gradient. Whoever trains uses it if it is there. */
+  readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */
