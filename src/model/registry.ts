@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { awdFwmSystem } from "./awdFwm.ts";
 import { awdLstmSystem } from "./awdLstm.ts";
+import { awdTxlSystem } from "./awdTxl.ts";
 import { fwmSystem } from "./fwmModel.ts";
 import { lstmSystem } from "./lstmModel.ts";
 import type { SequenceModel, System, Work } from "./sequence.ts";
@@ -10,6 +11,7 @@ import type { SequenceModel, System, Work } from "./sequence.ts";
 const builtIn = {
   "awd-fwm": awdFwmSystem,
   "awd-lstm": awdLstmSystem,
+  "awd-txl": awdTxlSystem,
   fwm: fwmSystem,
   lstm: lstmSystem,
 } as const;
