@@ -1,24 +1,5 @@
 import { defineConfig } from "vitest/config";
-import type { Reporter, TestModule } from "vitest/node";
-
-/** Ends every test run with one plain line: `N passed, N failed, N skipped`. */
-class ClosingLine implements Reporter {
-  onTestRunEnd(modules: readonly TestModule[], errors: readonly unknown[]): void {
-    const counts = { passed: 0, failed: 0, skipped: 0, pending: 0 };
-    let broken = errors.length;
-    for (const module of modules) {
-      for (const test of module.children.allTests()) counts[test.result().state]++;
-      // A file that fails to load or in a hook has no failed test of its own.
-      if (module.state() === "failed" && ![...module.children.allTests("failed")].length) broken++;
-    }
-    const failed = counts.failed + broken;
-    process.on("exit", () => {
-      process.stdout.write(
-        `\n${counts.passed} passed, ${failed} failed, ${counts.skipped + counts.pending} skipped\n`,
-      );
-    });
-  }
-}
+import { ClosingLine } from "./test/support/closingLine.ts";
 
 export default defineConfig({
   test: {

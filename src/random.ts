@@ -1,9 +1,13 @@
 /**
  * Keyed, counter-based random numbers: draw `i` under a key is a function of both and of nothing else.
  *
- * A resumed run therefore draws what an uninterrupted one would, whatever was drawn before. The mixer is
- * two rounds of a 32-bit multiply-xorshift hash with a key word added before each; fast in JavaScript,
- * good enough for weights, shuffles and dropout, not for secrets.
+ * A resumed run therefore draws what an uninterrupted one would, whatever was drawn before. Every random number
+ * of the program comes from one function, Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers:
+ * as easy as 1, 2, 3", 2011): additions, rotations and exclusive-ors, which 32-bit integer arithmetic in
+ * JavaScript does exactly. It passes the statistical test suites; it is not meant for secrets.
+ *
+ * A key serves one kind of draw: `bits`, `uniform` and `integer` read the same 32 bits of a counter, `normal` and
+ * `fillMask` all 64.
  */
 
 /** Two key words. Make one with `keyOf`. */
@@ -12,38 +16,87 @@ export interface RandomKey {
   readonly b: number;
 }
 
-/** A 32-bit bijective mixer with low bias. */
-function mix(x: number): number {
-  x ^= x >>> 16;
-  x = Math.imul(x, 0x21f0aaad);
-  x ^= x >>> 15;
-  x = Math.imul(x, 0x735a2d97);
-  return x ^ (x >>> 15);
+const rotate = (x: number, by: number): number => (x << by) | (x >>> (32 - by));
+
+/**
+ * Threefry-2x32-20: fills `into` with the two words that a key of two words gives for a counter of two words, then
+ * with those of the following counters (`counter0` + 1 and so on). The length of `into` is even.
+ *
+ * Written out, one round per line with the key added after every fourth: as a loop it takes a quarter longer. Each
+ * argument is made a 32-bit integer first, or the additions would be done in floating point.
+ */
+// biome-ignore format: one round per line
+export function threefry(into: Int32Array, key0: number, key1: number, counter0: number, counter1: number): void {
+  const k0 = key0 | 0;
+  const k1 = key1 | 0;
+  const k2 = 0x1bd11bda ^ k0 ^ k1;
+  const c0 = counter0 | 0;
+  const c1 = counter1 | 0;
+  for (let i = 0; i < into.length; i += 2) {
+    let a = (c0 + (i >>> 1) + k0) | 0;
+    let b = (c1 + k1) | 0;
+    a = (a + b) | 0; b = rotate(b, 13) ^ a;
+    a = (a + b) | 0; b = rotate(b, 15) ^ a;
+    a = (a + b) | 0; b = rotate(b, 26) ^ a;
+    a = (a + b) | 0; b = rotate(b, 6) ^ a;
+    a = (a + k1) | 0; b = (b + k2 + 1) | 0;
+    a = (a + b) | 0; b = rotate(b, 17) ^ a;
+    a = (a + b) | 0; b = rotate(b, 29) ^ a;
+    a = (a + b) | 0; b = rotate(b, 16) ^ a;
+    a = (a + b) | 0; b = rotate(b, 24) ^ a;
+    a = (a + k2) | 0; b = (b + k0 + 2) | 0;
+    a = (a + b) | 0; b = rotate(b, 13) ^ a;
+    a = (a + b) | 0; b = rotate(b, 15) ^ a;
+    a = (a + b) | 0; b = rotate(b, 26) ^ a;
+    a = (a + b) | 0; b = rotate(b, 6) ^ a;
+    a = (a + k0) | 0; b = (b + k1 + 3) | 0;
+    a = (a + b) | 0; b = rotate(b, 17) ^ a;
+    a = (a + b) | 0; b = rotate(b, 29) ^ a;
+    a = (a + b) | 0; b = rotate(b, 16) ^ a;
+    a = (a + b) | 0; b = rotate(b, 24) ^ a;
+    a = (a + k1) | 0; b = (b + k2 + 4) | 0;
+    a = (a + b) | 0; b = rotate(b, 13) ^ a;
+    a = (a + b) | 0; b = rotate(b, 15) ^ a;
+    a = (a + b) | 0; b = rotate(b, 26) ^ a;
+    a = (a + b) | 0; b = rotate(b, 6) ^ a;
+    a = (a + k2) | 0; b = (b + k0 + 5) | 0;
+    into[i] = a;
+    into[i + 1] = b;
+  }
 }
 
-/** The key of a path such as `keyOf(seed, "dropout", step)`. Different paths give unrelated streams. */
+/** The two words of a single draw; every function here reads them before it returns. */
+const words = new Int32Array(2);
+
+/** Marks the block that begins a string: no whole number has this as its upper word. */
+const stringMark = 0x7fff_ffff;
+
+/**
+ * The key of a path such as `keyOf(seed, "dropout", step)`: strings and whole numbers. Each part is encrypted
+ * under the key of the path before it, so different paths give unrelated streams.
+ */
 export function keyOf(...path: readonly (number | string)[]): RandomKey {
-  let a = 0x243f6a88;
-  let b = 0x85a308d3;
-  const absorb = (word: number): void => {
-    a = mix((a ^ word) + 0x9e3779b9);
-    b = mix((b + Math.imul(word, 0x85ebca6b)) ^ a);
-  };
+  words.fill(0);
+  const absorb = (low: number, high: number): void => threefry(words, words[0]!, words[1]!, low, high);
   for (const part of path) {
-    if (typeof part === "number") {
-      absorb(part | 0);
-      absorb(Math.floor(part / 0x1_0000_0000) | 0);
-    } else {
-      absorb(0x5bd1e995 ^ part.length);
-      for (let i = 0; i < part.length; i++) absorb(part.charCodeAt(i));
+    if (typeof part === "number") absorb(part | 0, Math.floor(part / 0x1_0000_0000) | 0);
+    else {
+      absorb(part.length, stringMark);
+      for (let i = 0; i < part.length; i += 2) absorb(part.charCodeAt(i), part.charCodeAt(i + 1) | 0);
     }
   }
-  return { a, b };
+  return { a: words[0]!, b: words[1]! };
+}
+
+/** Fills `words` with the 64 bits of draw number `counter` under `key`. */
+function draw(key: RandomKey, counter: number): void {
+  threefry(words, key.a, key.b, counter | 0, (counter / 0x1_0000_0000) | 0);
 }
 
 /** Draw number `counter` under `key`: 32 uniform bits as an unsigned integer. */
 export function bits(key: RandomKey, counter: number): number {
-  return mix((mix((Math.imul(counter, 0x9e3779b1) + key.a) | 0) + key.b) | 0) >>> 0;
+  draw(key, counter);
+  return words[0]! >>> 0;
 }
 
 /** Draw number `counter` under `key`, uniform in [0, 1). */
@@ -51,29 +104,45 @@ export function uniform(key: RandomKey, counter: number): number {
   return bits(key, counter) / 0x1_0000_0000;
 }
 
-/** An integer in [0, below). */
+/** An integer in [0, below). For the bounds in use the bias, below / 2^32, is far under anything measurable. */
 export function integer(key: RandomKey, counter: number, below: number): number {
   return Math.floor(uniform(key, counter) * below);
 }
 
 /** Draw number `counter` under `key` from N(0, 1), by Box and Muller's transform. */
 export function normal(key: RandomKey, counter: number): number {
-  const radius = Math.sqrt(-2 * Math.log((bits(key, 2 * counter) + 1) / 0x1_0000_0001));
-  return radius * Math.cos(2 * Math.PI * uniform(key, 2 * counter + 1));
+  draw(key, counter);
+  const radius = Math.sqrt(-2 * Math.log(((words[0]! >>> 0) + 1) / 0x1_0000_0001));
+  return radius * Math.cos((2 * Math.PI * (words[1]! >>> 0)) / 0x1_0000_0000);
 }
+
+/** The numbers 0 to count - 1 in random order: a Fisher-Yates shuffle, every order equally likely. */
+export function permutation(key: RandomKey, count: number): Uint32Array {
+  const order = Uint32Array.from({ length: count }, (_, i) => i);
+  for (let i = count - 1; i > 0; i--) {
+    const j = integer(key, i, i + 1);
+    const moved = order[i]!;
+    order[i] = order[j]!;
+    order[j] = moved;
+  }
+  return order;
+}
+
+/** Draws for a stretch of a mask: enough to make calls rare, few enough to stay in the processor's first cache. */
+const stretch = new Int32Array(512);
+const halves = new Uint16Array(stretch.buffer);
 
 /**
  * Writes 1 with probability `keep` and 0 otherwise: the dropout mask.
  *
- * One 32-bit draw serves two elements, so the probability is a multiple of 2^-16.
+ * One draw serves four elements with 16 bits each, so the probability is a multiple of 2^-16.
  */
 export function fillMask(into: Uint8Array, keep: number, key: RandomKey): void {
   const threshold = Math.round(keep * 0x10000);
-  const pairs = into.length >> 1;
-  for (let i = 0; i < pairs; i++) {
-    const word = bits(key, i);
-    into[2 * i] = (word & 0xffff) < threshold ? 1 : 0;
-    into[2 * i + 1] = word >>> 16 < threshold ? 1 : 0;
+  for (let begin = 0; begin < into.length; begin += halves.length) {
+    threefry(stretch, key.a, key.b, begin >>> 2, 0);
+    const count = Math.min(halves.length, into.length - begin);
+    // The sign bit of the difference: a comparison would be a branch that the processor cannot predict.
+    for (let i = 0; i < count; i++) into[begin + i] = (halves[i]! - threshold) >>> 31;
   }
-  if (into.length & 1) into[into.length - 1] = (bits(key, pairs) & 0xffff) < threshold ? 1 : 0;
 }

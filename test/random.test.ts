@@ -1,8 +1,26 @@
-/** Random numbers: repeatable by key and counter, even, and unrelated under neighbouring keys. */
+/**
+ * Random numbers: known answers of the generator, repeatable by key and counter, even, and unrelated under
+ * neighbouring keys; and the environments' draws by address, which must never change.
+ */
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { randomBaseline, runBaseline } from "../src/environment/baselines.ts";
+import { below, fillUniform, purpose, word } from "../src/environment/draws.ts";
+import { GraphEnvironment } from "../src/environment/graphEnvironment.ts";
+import { sampleGraphSets } from "../src/environment/sampler.ts";
 import { cast, input, mul, randomMask, type Tensor, where } from "../src/graph/index.ts";
-import { bits, fillMask, integer, keyOf, normal, type RandomKey, uniform } from "../src/random.ts";
+import {
+  bits,
+  fillMask,
+  integer,
+  keyOf,
+  normal,
+  permutation,
+  type RandomKey,
+  threefry,
+  uniform,
+} from "../src/random.ts";
 import { nodeRuntime } from "../src/runtime/node.ts";
 import { compile } from "../src/runtime/program.ts";
 
@@ -28,6 +46,37 @@ function histogram(value: (i: number) => number, bins: number): Uint32Array {
   return counts;
 }
 
+describe("threefry", () => {
+  // The known-answer vectors of the Random123 library for threefry2x32 with 20 rounds.
+  test.each([
+    { key: [0, 0], counter: [0, 0], want: [0x6b200159, 0x99ba4efe] },
+    {
+      key: [0xffffffff, 0xffffffff],
+      counter: [0xffffffff, 0xffffffff],
+      want: [0x1cb996fc, 0xbb002be7],
+    },
+    {
+      key: [0x13198a2e, 0x03707344],
+      counter: [0x243f6a88, 0x85a308d3],
+      want: [0xc4923a9c, 0x483df7a0],
+    },
+  ])("gives the published words for key $key", ({ key, counter, want }) => {
+    const words = new Int32Array(2);
+    threefry(words, key[0]!, key[1]!, counter[0]!, counter[1]!);
+    expect([...new Uint32Array(words.buffer)]).toEqual(want);
+  });
+
+  test("goes on with the following counters, past the end of the 32 bits too", () => {
+    const whole = new Int32Array(10);
+    threefry(whole, 3, 5, 0xffffffff - 2, 7);
+    const one = new Int32Array(2);
+    for (let i = 0; i < 5; i++) {
+      threefry(one, 3, 5, 0xffffffff - 2 + i, 7);
+      expect([...whole.subarray(2 * i, 2 * i + 2)]).toEqual([...one]);
+    }
+  });
+});
+
 describe("repeatable", () => {
   test("the same key and counter give the same draw, in any order", () => {
     fc.assert(
@@ -44,11 +93,15 @@ describe("repeatable", () => {
   // A change of these numbers changes every run ever made: resuming an old one would not continue it.
   test("the draws of a known key stay what they are", () => {
     const key = keyOf(1, "mask", "h", 7);
-    expect([0, 1, 2, 1_000_000].map((i) => bits(key, i))).toEqual([
-      3610039942, 722239866, 2763034338, 2881301964,
+    expect([0, 1, 2, 1_000_000, 2 ** 40].map((i) => bits(key, i))).toEqual([
+      4156431518, 3981719218, 272424086, 2039693064, 2721263227,
     ]);
-    const radius = Math.sqrt(-2 * Math.log(3610039943 / 4294967297));
-    expect(normal(key, 0)).toBeCloseTo(radius * Math.cos((2 * Math.PI * 722239866) / 4294967296), 12);
+    const words = new Int32Array(2);
+    threefry(words, key.a, key.b, 7, 0);
+    const [first, second] = new Uint32Array(words.buffer);
+    expect(bits(key, 7)).toBe(first);
+    const radius = Math.sqrt(-2 * Math.log((first! + 1) / 4294967297));
+    expect(normal(key, 7)).toBeCloseTo(radius * Math.cos((2 * Math.PI * second!) / 4294967296), 12);
   });
 
   test("every part of a path counts, and so does its order and where one part ends", () => {
@@ -61,6 +114,8 @@ describe("repeatable", () => {
       ["ab", "c"],
       ["a", "bc"],
       ["abc"],
+      ["ab"],
+      ["ab\0"],
       [-1],
       [0xffff_ffff],
       [2 ** 32],
@@ -161,16 +216,16 @@ describe("masks", () => {
     return mask;
   }
 
-  test("ones and zeros at the rate asked for, at even and odd positions alike", () => {
+  test("ones and zeros at the rate asked for, in each of the four places of a draw", () => {
     for (const keep of [0.05, 0.3, 0.5, 0.9, 0.999]) {
-      const mask = maskOf(draws, keep);
+      const mask = maskOf(2 * draws, keep);
       expect(new Set(mask)).toEqual(new Set([0, 1]));
-      for (const parity of [0, 1]) {
-        const ones = mask.reduce((total, x, i) => total + (i % 2 === parity ? x : 0), 0);
+      for (const place of [0, 1, 2, 3]) {
+        const ones = mask.reduce((total, x, i) => total + (i % 4 === place ? x : 0), 0);
         const n = draws / 2;
         // Five standard deviations of n tosses, and the 2^-17 by which the probability is rounded.
         const bound = 5 * Math.sqrt(n * keep * (1 - keep)) + n / 2 ** 17;
-        expect(Math.abs(ones - n * keep), `keep ${keep}, parity ${parity}`).toBeLessThan(bound);
+        expect(Math.abs(ones - n * keep), `keep ${keep}, place ${place}`).toBeLessThan(bound);
       }
     }
   });
@@ -179,20 +234,144 @@ describe("masks", () => {
     expect(maskOf(1001, 1).every((x) => x === 1)).toBe(true);
   });
 
-  test("the two elements of one draw are independent", () => {
-    const mask = maskOf(2 * draws, 0.5);
-    const pairs = histogram((i) => 2 * mask[2 * i]! + mask[2 * i + 1]!, 4);
-    expect(chiSquare(pairs, draws / 4)).toBeLessThan(chiSquareLimit(3));
+  test("an element is kept where its 16 bits are below the rate", () => {
+    const key = keyOf(9, "mask");
+    const words = new Int32Array(2);
+    const mask = maskOf(4099, 0.3, key);
+    for (let i = 0; i < mask.length; i++) {
+      threefry(words, key.a, key.b, i >> 2, 0);
+      const half = (words[(i >> 1) & 1]! >>> (16 * (i & 1))) & 0xffff;
+      expect(mask[i], `element ${i}`).toBe(half < 19661 ? 1 : 0);
+    }
+  });
+
+  test("the four elements of one draw are independent", () => {
+    const mask = maskOf(4 * draws, 0.5);
+    const fours = histogram((i) => Number.parseInt(mask.subarray(4 * i, 4 * i + 4).join(""), 2), 16);
+    expect(chiSquare(fours, draws / 16)).toBeLessThan(chiSquareLimit(15));
   });
 
   test("a longer mask begins like a shorter one, odd lengths included", () => {
-    for (const size of [1, 3, 7, 64]) expect(maskOf(size, 0.5)).toEqual(maskOf(1000, 0.5).slice(0, size));
+    for (const size of [1, 3, 7, 64, 1025]) {
+      expect(maskOf(size, 0.5)).toEqual(maskOf(3000, 0.5).slice(0, size));
+    }
   });
 
   test("a rate outside (0, 1] is refused when the graph is built", () => {
     for (const keep of [0, -0.1, 1.1, Number.NaN]) {
       expect(() => randomMask("m", [3], keep)).toThrow(`randomMask: keep must be in (0, 1], got ${keep}`);
     }
+  });
+});
+
+describe("a permutation", () => {
+  test("has every number once, each about equally often in every place", () => {
+    const counts = new Float64Array(25);
+    for (let seed = 0; seed < 4000; seed++) {
+      const order = permutation(keyOf(seed, "order", 1), 5);
+      expect([...order].sort()).toEqual([0, 1, 2, 3, 4]);
+      order.forEach((item, place) => {
+        counts[item * 5 + place]!++;
+      });
+    }
+    // 800 expected per cell, standard deviation about 25: five of them.
+    for (const count of counts) expect(Math.abs(count - 800)).toBeLessThan(127);
+  });
+});
+
+describe("a draw of an environment", () => {
+  const address = fc.tuple(
+    fc.nat(0xffffffff),
+    fc.constantFrom(...Object.values(purpose)),
+    fc.nat(0xffffffff),
+    fc.nat(1000),
+    fc.nat(1000),
+  );
+
+  test("is the first word for the key (seed, purpose and step) and the counter (episode, agent)", () => {
+    const words = new Int32Array(2);
+    fc.assert(
+      fc.property(address, ([seed, use, episode, step, agent]) => {
+        threefry(words, seed, use * 2 ** 24 + step, episode, agent);
+        expect(word(seed, use, episode, step, agent)).toBe(words[0]! >>> 0);
+      }),
+    );
+  });
+
+  // The scores of trained agents are on these graphs, places and actions.
+  test("gives the graphs, places and actions of a seed that it always gave", () => {
+    const sha256 = ({ buffer }: { buffer: ArrayBufferLike }): string =>
+      createHash("sha256").update(new Uint8Array(buffer)).digest("hex");
+    const { train, test: held } = sampleGraphSets(666);
+    expect(sha256(held.next)).toBe("e6d39f0e67d4596fcdd7abc35698193bc9bb361176230dc0053a2cdb7799695d");
+    expect(sha256(train.next)).toBe("df2f514dd16c3f0f463e12a8a18285f58437b850fe7a14f4b27efb397a68e359");
+    const noise = new Float32Array(600);
+    fillUniform(noise, 666, purpose.testAction, 3, 17);
+    expect(sha256(noise)).toBe("39a698b97f34b430a666337fc7bbece3d4b9c4cab86289aec4dc1a50f86f0553");
+    const environment = new GraphEnvironment({ graphs: held, seed: 666, split: "test", rules: "released" });
+    runBaseline(environment, 5, randomBaseline(666, "test"));
+    const { agentAt, rewardAt, returns } = environment;
+    expect(sha256(agentAt)).toBe("bc8b358886f6d36e4d84bb957237e331105e9459f59a9cd616dcc37b069efd1e");
+    expect(sha256(rewardAt)).toBe("cf7cb026086efcd46e3a013afc25d90d9a69e8a7d0940e8d266ac2ddf67f78c3");
+    expect(sha256(returns)).toBe("bf8fd6554d17538431076c7ddc56caf519ef127fb3c8af58132c297cd23baa4b");
+  });
+
+  test("depends on its address alone, whatever was drawn before", () => {
+    fc.assert(
+      fc.property(fc.array(address, { minLength: 2, maxLength: 20 }), (addresses) => {
+        const forwards = addresses.map((a) => word(...a));
+        const backwards = addresses.toReversed().map((a) => word(...a));
+        expect(backwards.toReversed()).toEqual(forwards);
+      }),
+    );
+  });
+
+  test("differs when any one part of the address differs", () => {
+    const base = [1, purpose.trainPlaces, 2, 3, 4] as const;
+    const words = [
+      word(...base),
+      word(2, base[1], base[2], base[3], base[4]),
+      word(base[0], purpose.testPlaces, base[2], base[3], base[4]),
+      word(base[0], base[1], 3, base[3], base[4]),
+      word(base[0], base[1], base[2], 4, base[4]),
+      word(base[0], base[1], base[2], base[3], 5),
+    ];
+    expect(new Set(words).size).toBe(words.length);
+  });
+
+  test.each([3, 4, 5, 16, 20])("spreads evenly over %i values along every part of the address", (n) => {
+    const along: Record<string, (i: number) => number> = {
+      seed: (i) => below(n, i, purpose.graph, 0, 0, 0),
+      episode: (i) => below(n, 7, purpose.graph, i, 0, 0),
+      step: (i) => below(n, 7, purpose.graph, 0, i, 0),
+      agent: (i) => below(n, 7, purpose.graph, 0, 0, i),
+    };
+    for (const [part, value] of Object.entries(along)) {
+      expect(chiSquare(histogram(value, n), draws / n), part).toBeLessThan(chiSquareLimit(n - 1));
+    }
+  });
+
+  test("fills uniform numbers of [0, 1) agent by agent", () => {
+    const long = new Float32Array(10_000);
+    fillUniform(long, 5, purpose.trainAction, 8, 2);
+    const short = new Float32Array(7);
+    fillUniform(short, 5, purpose.trainAction, 8, 2);
+    expect(short).toEqual(long.slice(0, 7));
+    expect(Math.min(...long)).toBeGreaterThanOrEqual(0);
+    expect(Math.max(...long)).toBeLessThan(1);
+  });
+
+  test("has means that scatter as means of uniform numbers do", () => {
+    const numbers = new Float32Array(1000);
+    let squares = 0;
+    const addresses = 1000;
+    for (let i = 0; i < addresses; i++) {
+      fillUniform(numbers, Math.floor(i / 10) % 5, purpose.trainAction, Math.floor(i / 50), i % 10);
+      const mean = numbers.reduce((sum, u) => sum + u, 0) / numbers.length;
+      squares += (mean - 0.5) ** 2 * 12 * numbers.length;
+    }
+    // A mean of squared standard normals: 1, with standard deviation sqrt(2 / 1000) = 0.045.
+    expect(Math.abs(squares / addresses - 1)).toBeLessThan(0.18);
   });
 });
 

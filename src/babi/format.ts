@@ -31,7 +31,7 @@ export interface Question {
 export type Line = Statement | Question;
 
 /** Where a story was read: its file, and the number of its first line there, counted from 1. */
-export interface StorySource {
+export interface SourceLocation {
   readonly file: string;
   readonly line: number;
 }
@@ -40,7 +40,7 @@ export interface StorySource {
 export interface Story {
   readonly task: number;
   readonly lines: readonly Line[];
-  readonly source?: StorySource;
+  readonly source?: SourceLocation;
 }
 
 /** The people and animals that have names, in lower case; the files write them with a capital letter. */
@@ -87,7 +87,7 @@ export function parseStories(text: string, where: { file: string; task: number }
 }
 
 /** Reads one line of a bAbI file; `where` is only used to say where a malformed line stands. */
-export function parseLine(text: string, where: StorySource): Line {
+function parseLine(text: string, where: SourceLocation): Line {
   const match = /^([1-9][0-9]{0,5}) (.*)$/.exec(text.toLowerCase());
   if (match === null) throw malformed("expected an ID, a blank and a sentence", where, text);
   const id = Number(match[1]);
@@ -114,14 +114,14 @@ export function parseLine(text: string, where: StorySource): Line {
   return { kind: "question", id, words: wordsOf(sentence.slice(0, -1), where, text), answer, supports };
 }
 
-function wordsOf(sentence: string, where: StorySource, text: string): string[] {
+function wordsOf(sentence: string, where: SourceLocation, text: string): string[] {
   if (!/^[a-z]+(?: [a-z]+)*$/.test(sentence)) {
     throw malformed("a sentence is words of letters with one blank between them", where, text);
   }
   return sentence.split(" ");
 }
 
-function malformed(what: string, where: StorySource, text: string): DataError {
+function malformed(what: string, where: SourceLocation, text: string): DataError {
   return new DataError(`${where.file}:${where.line}: not a bAbI line: ${what}`, {
     line: JSON.stringify(text.length > 200 ? text.slice(0, 200) + "…" : text),
     hint: "each line is 'ID text.' or 'ID text?<TAB>answer<TAB>supporting IDs'; get the original file again",
@@ -138,7 +138,7 @@ export function formatStories(stories: readonly Story[]): string {
 }
 
 /** Writes one line in the form of the files of `task`, without a line end. */
-export function formatLine(line: Line, task: number): string {
+function formatLine(line: Line, task: number): string {
   if (line.kind === "statement") return `${line.id} ${sentence(line.words, true)}.`;
   const mark = noBlankAfterMark.has(task) ? "?" : "? ";
   const asked = sentence(line.words, !smallNamesInQuestions.has(task));

@@ -1,5 +1,5 @@
 /**
- * Batches made in a worker thread, so that telling stories does not hold up a training step. They are the
+ * Batches made in a worker thread, so that generating stories does not hold up a training step. They are the
  * batches a `StreamBatcher` gives, in the same order; `state()` is the place after the last batch that was
  * taken, not after those made ahead, so a run resumes exactly.
  */
@@ -8,7 +8,7 @@ import { DataError, UsageError } from "../errors.ts";
 import type { Batch, BatcherState, BatchSettings } from "./batches.ts";
 import type { StreamSpec } from "./sources/open.ts";
 
-/** What the worker is told when it starts. */
+/** What the worker is given when it starts. */
 export interface PrefetchOrder {
   readonly spec: StreamSpec;
   readonly settings: BatchSettings;

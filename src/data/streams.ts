@@ -6,8 +6,7 @@
 import { type Story, storyTokens } from "../babi/format.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { integer, keyOf } from "../random.ts";
-import { keyedOrder } from "./shuffle.ts";
+import { integer, keyOf, permutation } from "../random.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 
 /** One story as numbers: `answers[i]` is 1 where token i answers the question before it. */
@@ -44,7 +43,7 @@ export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabu
 
 // The authors shuffle valid and test once, when the data is made, and keep that order for ever. Their seed is
 // not known; any constant mixes the tasks as well.
-const fixedOrderKey = 20_200_701;
+const fixedOrder = keyOf("order of held-out stories");
 
 /**
  * The stories of a prepared split. Train is reshuffled every epoch by (seed, epoch); any other split keeps
@@ -63,8 +62,8 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
     story(epoch, position) {
       const shuffleEpoch = split.name === "train" ? epoch : 0;
       if (shuffleEpoch !== orderedEpoch) {
-        const key = split.name === "train" ? [seed, epoch] : [fixedOrderKey];
-        order = keyedOrder(split.stories, key);
+        const key = split.name === "train" ? keyOf(seed, "order of stories", epoch) : fixedOrder;
+        order = permutation(key, split.stories);
         orderedEpoch = shuffleEpoch;
       }
       const index = order[position];
@@ -75,11 +74,11 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
   };
 }
 
-/** An endless source: `tell` gives the story at a position. */
-export function endlessSource(tell: (position: number) => Story): StorySource {
+/** An endless source: `generate` gives the story at a position. */
+export function endlessSource(generate: (position: number) => Story): StorySource {
   return {
     storiesPerEpoch: Number.POSITIVE_INFINITY,
-    story: (_epoch, position) => encodeStory(tell(position)),
+    story: (_epoch, position) => encodeStory(generate(position)),
   };
 }
 
@@ -89,33 +88,40 @@ export function endlessSource(tell: (position: number) => Story): StorySource {
  */
 export function generatedSource(seed: number, tasks: readonly number[] = allTasks): StorySource {
   if (tasks.length === allTasks.length) return endlessSource((position) => streamStory(seed, position));
+  const key = keyOf(seed, "task of story");
   return endlessSource((position) => {
-    const task = tasks[integer(keyOf(seed, "task of story"), position, tasks.length)]!;
+    const task = tasks[integer(key, position, tasks.length)]!;
     return generateStory({ task, seed, index: position });
   });
 }
 
 /**
- * Real stories with endless ones between them, evenly spaced: `share` of all stories (0 to 1, not 1) come
- * from `endless`. An epoch ends when every real story has been told once; the endless ones never repeat.
+ * Real stories with generated ones between them, evenly spaced: `generatedFraction` of all stories (0 to 1, not 1)
+ * come from `generated`, which is endless. An epoch ends when every real story was used once; the generated ones
+ * never repeat.
  */
-export function mixedSource(real: StorySource, endless: StorySource, share: number): StorySource {
-  if (!(share >= 0 && share < 1)) {
-    throw new UsageError(`the share of generated stories must be at least 0 and below 1, not ${share}`, {
-      hint: "for generated stories alone use the generated source",
-    });
+export function mixedSource(
+  real: StorySource,
+  generated: StorySource,
+  generatedFraction: number,
+): StorySource {
+  if (!(generatedFraction >= 0 && generatedFraction < 1)) {
+    throw new UsageError(
+      `the fraction of generated stories must be at least 0 and below 1, not ${generatedFraction}`,
+      { hint: "for generated stories alone use the generated source" },
+    );
   }
-  const endlessBefore = (position: number) => Math.floor(position * share);
+  const generatedBefore = (position: number) => Math.floor(position * generatedFraction);
   // The fewest stories with all real ones among them. The division may round either way: begin one below.
-  let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - share)) - 1;
-  while (storiesPerEpoch - endlessBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
-  const endlessPerEpoch = endlessBefore(storiesPerEpoch);
+  let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - generatedFraction)) - 1;
+  while (storiesPerEpoch - generatedBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
+  const generatedPerEpoch = generatedBefore(storiesPerEpoch);
   return {
     storiesPerEpoch,
     story(epoch, position) {
-      const before = endlessBefore(position);
-      return endlessBefore(position + 1) > before
-        ? endless.story(0, epoch * endlessPerEpoch + before)
+      const before = generatedBefore(position);
+      return generatedBefore(position + 1) > before
+        ? generated.story(0, epoch * generatedPerEpoch + before)
         : real.story(epoch, position - before);
     },
   };

@@ -1,8 +1,9 @@
 /**
- * Players that frame what an agent can reach: uniformly random actions, and the shortest path with the graph
- * known. Their mean totals check the environment, and are the floor and the ceiling of the curves. Between them
- * is the explorer (explorer.ts), who has to find the graph out.
+ * Baselines for agents: uniformly random actions, and the shortest path with the graph known. Their mean returns
+ * check the environment, and are the floor and the ceiling of the learning curves. Between them is the explorer
+ * (explorer.ts), which has to find out the graph as an agent does.
  */
+import { mean, standardError, std, variance } from "../statistics.ts";
 import { below, type Purpose, purpose } from "./draws.ts";
 import { explorerBaseline } from "./explorer.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./graphEnvironment.ts";
@@ -11,7 +12,7 @@ import { actions as actionCount, type Graphs, sampleGraphs, states } from "./sam
 /** Chooses an action for every agent of an environment. */
 export type Baseline = (environment: GraphEnvironment, into: Uint8Array) => void;
 
-/** Plays uniformly random actions, addressed by episode, step and agent. */
+/** Uniformly random actions, addressed by episode, step and agent. */
 export function randomBaseline(seed: number, split: "train" | "test"): Baseline {
   const use: Purpose = split === "train" ? purpose.trainAction : purpose.testAction;
   return (environment, into) => {
@@ -21,7 +22,7 @@ export function randomBaseline(seed: number, split: "train" | "test"): Baseline 
   };
 }
 
-/** Plays the first action of a shortest path from agent to reward, by its knowledge of the graphs. */
+/** The first action of a shortest path from agent to reward, with the graphs known. */
 export function shortestPathBaseline(graphs: Graphs): Baseline {
   const first = shortestActions(graphs);
   return (environment, into) => {
@@ -60,7 +61,7 @@ export function shortestActions(graphs: Graphs): Uint8Array {
   return first;
 }
 
-/** Plays one whole episode and returns the mean return over the agents. */
+/** Runs one whole episode and gives the mean return over the agents. */
 export function runBaseline(environment: GraphEnvironment, episode: number, baseline: Baseline): number {
   const chosen = new Uint8Array(environment.agents);
   environment.reset(episode);
@@ -71,7 +72,7 @@ export function runBaseline(environment: GraphEnvironment, episode: number, base
   return environment.meanReturn();
 }
 
-/** What a measurement of play plays on. */
+/** What a baseline is measured on. */
 export interface BaselineSettings {
   /** Which baseline. */
   readonly baseline: "random" | "explorer" | "shortest path";
@@ -100,9 +101,7 @@ export interface BaselineResult {
 /** Measures the mean return of a baseline over several draws of graphs. */
 export function measureBaseline(settings: BaselineSettings): BaselineResult {
   const { seeds, episodes, timerOnSuccess, graphs: count = 600 } = settings;
-  const means: number[] = [];
-  let squares = 0;
-  for (const seed of seeds) {
+  const perDraw = seeds.map((seed) => {
     const { graphs } = sampleGraphs(seed, count);
     const environment = new GraphEnvironment({
       graphs,
@@ -116,20 +115,14 @@ export function measureBaseline(settings: BaselineSettings): BaselineResult {
       explorer: explorerBaseline,
       "shortest path": () => shortestPathBaseline(graphs),
     }[settings.baseline]();
-    const totals = Array.from({ length: episodes }, (_, episode) =>
-      runBaseline(environment, episode, baseline),
-    );
-    const mean = average(totals);
-    means.push(mean);
-    for (const total of totals) squares += (total - mean) ** 2;
-  }
-  const mean = average(means);
-  const graphStd = Math.sqrt(sumOfSquares(means, mean) / (means.length - 1));
+    return Array.from({ length: episodes }, (_, episode) => runBaseline(environment, episode, baseline));
+  });
+  const means = perDraw.map(mean);
   return {
-    mean,
-    standardError: graphStd / Math.sqrt(means.length),
-    graphStd,
-    episodeStd: Math.sqrt(squares / (seeds.length * (episodes - 1))),
+    mean: mean(means),
+    standardError: standardError(means),
+    graphStd: std(means),
+    episodeStd: Math.sqrt(mean(perDraw.map(variance))),
   };
 }
 
@@ -137,7 +130,7 @@ export function measureBaseline(settings: BaselineSettings): BaselineResult {
 export interface BaselineCheck extends BaselineResult {
   readonly baseline: BaselineSettings["baseline"];
   readonly rules: keyof typeof graphRules;
-  /** The value to agree with, printed to one decimal; null for the explorer, who is of our making. */
+  /** The value to agree with, printed to one decimal; null for the explorer, which is our own. */
   readonly expected: number | null;
 }
 
@@ -161,12 +154,4 @@ export function checkBaselines(seeds: readonly number[], episodes: number): Base
       episodes,
     }),
   }));
-}
-
-function average(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
-function sumOfSquares(values: readonly number[], mean: number): number {
-  return values.reduce((sum, value) => sum + (value - mean) ** 2, 0);
 }

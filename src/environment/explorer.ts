@@ -1,45 +1,44 @@
 /**
- * A baseline that has to find its graph out within the episode, as an agent has to, but forgets nothing and plans.
- * It sees locations, its action and its success, never the graph: what it gets can be had by an agent too.
+ * A baseline that has to find out its graph within the episode, as an agent does, but forgets nothing and plans.
+ * It sees locations, its action and its success, never the graph, so an agent can reach what it reaches.
  *
- * With w(s) the worth of a location, 1 at the reward:
+ * With w(s) the value of a location, 1 at the reward:
  *
  *   tried, leads to t      γ w(t)
  *   tried, no edge         0
  *   not tried yet          γ (p · mean of w over the other locations + (1 - p) · w(s))
  *
- * w(s) is the best of its actions, and p the share of edges among what has not been tried: every graph has ten.
+ * w(s) is the best of its actions, and p the fraction of edges among what has not been tried: every graph has ten.
  */
-
 import type { Baseline } from "./baselines.ts";
 import { type GraphEnvironment, successReward } from "./graphEnvironment.ts";
 import { actions as actionCount, edges, states } from "./sampler.ts";
 
 const pairs = states * actionCount;
 
-/** What stands in place of a location: the action has no edge here, or has not been tried. */
+/** Marks in the place of a location: the action has no edge here, or has not been tried. */
 const [noEdge, untried] = [-1, -2];
 
-/** Worth of a step later, and how often the worths are worked out anew from each other: 0.5⁸ is nothing. */
+/** The discount γ per step, and the sweeps of value iteration: 0.5⁸ is too little to change a choice. */
 const [discount, sweeps] = [0.5, 8];
 
-/** Plays what leads soonest to the reward by all it has seen in this episode, expecting the usual of the rest. */
+/** Takes the action that leads soonest to the reward by what the episode has shown, with the prior for the rest. */
 export function explorerBaseline(): Baseline {
   let known = new Int8Array(0);
   let before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
-  const worth = new Float64Array(states);
+  const values = new Float64Array(states);
   return (environment, into) => {
     if (environment.stepsTaken === 0) known = new Int8Array(environment.agents * pairs).fill(untried);
     else learn(known, before, environment);
     for (let agent = 0; agent < into.length; agent++) {
       const own = known.subarray(agent * pairs, (agent + 1) * pairs);
-      into[agent] = plan(own, environment.agentAt[agent]!, environment.rewardAt[agent]!, worth);
+      into[agent] = plan(own, environment.agentAt[agent]!, environment.rewardAt[agent]!, values);
     }
     before = { at: environment.agentAt.slice(), goal: environment.rewardAt.slice(), action: into.slice() };
   };
 }
 
-/** Remembers where the last actions led. When time is up it has been taken elsewhere, and cannot know. */
+/** Remembers where the last actions led. An agent that was placed anew at a timeout cannot know. */
 function learn(
   known: Int8Array,
   { at, goal, action }: { at: Int8Array; goal: Int8Array; action: Uint8Array },
@@ -53,35 +52,35 @@ function learn(
   }
 }
 
-/** The action that is worth most at a location; the lower one wins a tie. */
-function plan(known: Int8Array, at: number, goal: number, worth: Float64Array): number {
-  const p = shareOfEdges(known);
-  worth.fill(0);
-  worth[goal] = 1;
+/** The action of the highest value at a location; the lower one wins a tie. */
+function plan(known: Int8Array, at: number, goal: number, values: Float64Array): number {
+  const p = edgeFraction(known);
+  values.fill(0);
+  values[goal] = 1;
   let total = 1;
   let chosen = 0;
   for (let sweep = 0; sweep < sweeps; sweep++) {
     for (let from = 0; from < states; from++) {
       if (from === goal) continue;
-      const own = worth[from]!;
+      const own = values[from]!;
       const unknown = discount * ((p * (total - own)) / (states - 1) + (1 - p) * own);
       let best = -1;
       for (let action = 0; action < actionCount; action++) {
         const to = known[from * actionCount + action]!;
-        const value = to === untried ? unknown : to === noEdge ? 0 : discount * worth[to]!;
+        const value = to === untried ? unknown : to === noEdge ? 0 : discount * values[to]!;
         if (value <= best) continue;
         best = value;
         if (from === at) chosen = action;
       }
       total += best - own;
-      worth[from] = best;
+      values[from] = best;
     }
   }
   return chosen;
 }
 
-/** How many of the pairs that have not been tried have an edge, as a share. */
-function shareOfEdges(known: Int8Array): number {
+/** The fraction of the untried pairs that have an edge. */
+function edgeFraction(known: Int8Array): number {
   let [found, left] = [0, 0];
   for (let pair = 0; pair < pairs; pair++) {
     if (known[pair] === untried) left++;

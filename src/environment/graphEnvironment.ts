@@ -21,7 +21,7 @@ import { actions as actionCount, checkSeed, type Graphs, states } from "./sample
 
 /** What distinguishes the paper's environment from the one its released code has. */
 export interface GraphRules {
-  /** What the agent is told of its reward; "success": 1 after a step that reached it, else 0. */
+  /** What the agent observes of its reward; "success": 1 after a step that reached it, else 0. */
   readonly rewardInput: "none" | "success" | "last" | "cumulative";
   /** Whether reaching the reward sets the count of failures back, or it goes on counting. */
   readonly timerOnSuccess: "reset" | "kept";
@@ -111,7 +111,7 @@ export class GraphEnvironment {
     this.#purpose = split === "train" ? purpose.trainPlaces : purpose.testPlaces;
   }
 
-  /** The episode being played; -1 before the first `reset`. */
+  /** The current episode; -1 before the first `reset`. */
   get episode(): number {
     return this.#episode;
   }

@@ -1,8 +1,8 @@
 /**
- * Meta-reinforcement learning on random graphs: the task as the rest of the program sees it.
+ * Meta-reinforcement learning on random graphs: the environment as the rest of the program sees it.
  *
- * sampler.ts draws the graphs, environment.ts plays on them, play.ts and explorer.ts have the three baselines
- * that frame every result, and draws.ts gives all of them random numbers that depend on an address instead of on history.
+ * sampler.ts samples the graphs, graphEnvironment.ts steps the agents on them, baselines.ts and explorer.ts have
+ * the three baselines of every result, and draws.ts gives all of them random numbers by address.
  */
 
 export {

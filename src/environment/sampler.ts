@@ -1,5 +1,5 @@
 /**
- * The worlds of the meta-reinforcement-learning experiment: small directed graphs with labelled edges,
+ * The graphs of the meta-reinforcement-learning experiment: small directed graphs with labelled edges,
  * sampled by the algorithm of the paper's listing "sample_adjacency_matrix".
  *
  *   code          paper               meaning

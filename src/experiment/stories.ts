@@ -43,7 +43,7 @@ export async function openStories(
       if (task.source === "generated") return { kind: "generated", seed, tasks };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, share: task.share, tasks }
+        ? { kind: "mixed", ...real, generatedFraction: task.share, tasks }
         : { kind: "prepared", ...real };
     },
     held(split, seed) {

@@ -21,7 +21,7 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { DataError } from "../errors.ts";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { AppendFile } from "./append.ts";
 import { StorageError } from "./atomic.ts";
 import { maskedCrc32c } from "./crc32c.ts";
@@ -48,8 +48,10 @@ export class EventWriter {
   constructor(folder: string, { firstStep = 0, now = () => Date.now() / 1000 } = {}) {
     this.#now = now;
     this.#file = openNext(folder, Math.floor(now()));
-    this.#write(lengthField(3, utf8("brain.Event:2")), 0);
-    this.#write(lengthField(7, varintField(1, 1)), firstStep);
+    this.#write(0, (event) => event.tag(3, WireType.LengthDelimited).string("brain.Event:2"));
+    this.#write(firstStep, (event) =>
+      message(event, 7, (session) => session.tag(1, WireType.Varint).int32(1)),
+    );
   }
 
   /** The file's path. */
@@ -59,24 +61,42 @@ export class EventWriter {
 
   /** Records values by tag, all at one step. */
   scalars(step: number, values: Readonly<Record<string, number>>): void {
-    const summary = Object.entries(values).map(([tag, value]) =>
-      lengthField(1, join8(lengthField(1, utf8(tag)), floatField(2, value))),
+    this.#write(step, (event) =>
+      message(event, 5, (summary) => {
+        for (const [tag, scalar] of Object.entries(values)) {
+          // The writer refuses what only float64 can hold; rounded, it is an infinity, which TensorBoard shows.
+          const rounded = Math.fround(scalar);
+          message(summary, 1, (value) =>
+            value.tag(1, WireType.LengthDelimited).string(tag).tag(2, WireType.Bit32).float(rounded),
+          );
+        }
+      }),
     );
-    this.#write(lengthField(5, join8(...summary)), step);
   }
 
   /** Records the run's settings for the HParams table. */
   hyperParameters(values: Readonly<Record<string, HyperParameter>>): void {
-    const entries = Object.entries(values).map(([name, value]) =>
-      lengthField(1, join8(lengthField(1, utf8(name)), lengthField(2, structValue(value)))),
+    const start = (info: BinaryWriter): void => {
+      for (const [name, given] of Object.entries(values)) {
+        message(info, 1, (entry) => {
+          entry.tag(1, WireType.LengthDelimited).string(name);
+          message(entry, 2, (value) => structValue(value, given));
+        });
+      }
+      info.tag(5, WireType.Bit64).double(this.#now());
+    };
+    const plugin = (data: BinaryWriter): void => {
+      data.tag(1, WireType.LengthDelimited).string("hparams");
+      message(data, 2, (content) => message(content, 3, start));
+    };
+    this.#write(0, (event) =>
+      message(event, 5, (summary) =>
+        message(summary, 1, (value) => {
+          value.tag(1, WireType.LengthDelimited).string("_hparams_/session_start_info");
+          message(value, 9, (metadata) => message(metadata, 1, plugin));
+        }),
+      ),
     );
-    const content = lengthField(3, join8(...entries, doubleField(5, this.#now())));
-    const plugin = join8(lengthField(1, utf8("hparams")), lengthField(2, content));
-    const value = join8(
-      lengthField(1, utf8("_hparams_/session_start_info")),
-      lengthField(9, lengthField(1, plugin)),
-    );
-    this.#write(lengthField(5, lengthField(1, value)), 0);
   }
 
   /** Forces the records so far to the disk. */
@@ -89,11 +109,22 @@ export class EventWriter {
     this.#file.close();
   }
 
-  #write(what: Uint8Array, step: number): void {
+  /** Appends an event at a step; `write` gives it its one content. */
+  #write(step: number, write: (event: BinaryWriter) => void): void {
+    const event = new BinaryWriter();
+    event.tag(1, WireType.Bit64).double(this.#now());
     // Protocol buffers leave zeros out.
-    const at = step === 0 ? new Uint8Array() : varintField(2, step);
-    this.#file.append(encodeRecord(join8(doubleField(1, this.#now()), at, what)));
+    if (step !== 0) event.tag(2, WireType.Varint).int64(step);
+    write(event);
+    this.#file.append(encodeRecord(event.finish()));
   }
+}
+
+/** Writes a message as a field of another. */
+function message(writer: BinaryWriter, field: number, write: (message: BinaryWriter) => void): void {
+  writer.tag(field, WireType.LengthDelimited).fork();
+  write(writer);
+  writer.join();
 }
 
 /** One record around some bytes: length, checksum, bytes, checksum. */
@@ -105,28 +136,6 @@ export function encodeRecord(data: Uint8Array): Uint8Array {
   record.set(data, 12);
   view.setUint32(12 + data.length, maskedCrc32c(data), true);
   return record;
-}
-
-/** The data of each record; checksums are verified, and a last record cut by a crash is left out. */
-export function decodeRecords(bytes: Uint8Array, { file }: { readonly file: string }): Uint8Array[] {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const records: Uint8Array[] = [];
-  for (let at = 0; at + 12 <= bytes.length; ) {
-    const length = Number(view.getBigUint64(at, true));
-    if (view.getUint32(at + 8, true) !== maskedCrc32c(bytes.subarray(at, at + 8))) {
-      throw new DataError(`${file}: record ${records.length + 1}: the checksum of its length is wrong`, {
-        at,
-      });
-    }
-    if (at + 16 + length > bytes.length) break;
-    const data = bytes.subarray(at + 12, at + 12 + length);
-    if (view.getUint32(at + 12 + length, true) !== maskedCrc32c(data)) {
-      throw new DataError(`${file}: record ${records.length + 1}: the checksum of its data is wrong`, { at });
-    }
-    records.push(data);
-    at += 16 + length;
-  }
-  return records;
 }
 
 /**
@@ -150,45 +159,8 @@ function openNext(folder: string, seconds: number): AppendFile {
 }
 
 /** google.protobuf.Value: 2 number, 3 string, 4 bool. */
-function structValue(value: HyperParameter): Uint8Array {
-  if (typeof value === "number") return doubleField(2, value);
-  return typeof value === "string" ? lengthField(3, utf8(value)) : varintField(4, Number(value));
-}
-
-function varint(value: number): Uint8Array {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
-  bytes.push(rest);
-  return Uint8Array.from(bytes);
-}
-
-function varintField(field: number, value: number): Uint8Array {
-  return join8(varint(field << 3), varint(value));
-}
-
-function doubleField(field: number, value: number): Uint8Array {
-  return join8(varint((field << 3) | 1), new Uint8Array(Float64Array.of(value).buffer));
-}
-
-function lengthField(field: number, bytes: Uint8Array): Uint8Array {
-  return join8(varint((field << 3) | 2), varint(bytes.length), bytes);
-}
-
-function floatField(field: number, value: number): Uint8Array {
-  return join8(varint((field << 3) | 5), new Uint8Array(Float32Array.of(value).buffer));
-}
-
-function utf8(text: string): Uint8Array {
-  return new TextEncoder().encode(text);
-}
-
-function join8(...parts: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(parts.reduce((length, part) => length + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+function structValue(value: BinaryWriter, given: HyperParameter): void {
+  if (typeof given === "number") value.tag(2, WireType.Bit64).double(given);
+  else if (typeof given === "string") value.tag(3, WireType.LengthDelimited).string(given);
+  else value.tag(4, WireType.Varint).bool(given);
 }

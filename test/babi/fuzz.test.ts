@@ -6,8 +6,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { formatStories, parseStories, type Story } from "../../src/babi/format.ts";
 import { generateStory, tasks } from "../../src/babi/generator/generate.ts";
-import { answerStory } from "../../src/babi/reader/reader.ts";
 import { DataError } from "../../src/errors.ts";
+import { answerStory } from "./answerStory.ts";
 import { vocabulary } from "./vocabulary.ts";
 
 const words = [...vocabulary].filter((word) => /^[a-z]+$/.test(word));

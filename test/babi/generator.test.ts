@@ -13,9 +13,9 @@ import {
   tasks,
   trainingStories,
 } from "../../src/babi/generator/generate.ts";
-import { answerStory } from "../../src/babi/reader/reader.ts";
 import { solveStories } from "../../src/babi/reader/solve.ts";
 import { UsageError } from "../../src/errors.ts";
+import { answerStory } from "./answerStory.ts";
 import { vocabulary } from "./vocabulary.ts";
 
 const seeds = fc.integer({ min: 0, max: Number.MAX_SAFE_INTEGER });

@@ -1,9 +1,10 @@
 /** The reader on small stories with known answers, one for each kind of knowledge, and on what cannot be. */
 import { describe, expect, test } from "vitest";
 import { parseStories } from "../../src/babi/format.ts";
-import { answerStory, StoryReader } from "../../src/babi/reader/reader.ts";
+import { StoryReader } from "../../src/babi/reader/reader.ts";
 import { solveStories } from "../../src/babi/reader/solve.ts";
 import { DataError } from "../../src/errors.ts";
+import { answerStory } from "./answerStory.ts";
 
 /** Tells the statements and asks the questions (those ending in "?"); returns the answers. */
 function read(...sentences: string[]): string[] {
@@ -12,7 +13,7 @@ function read(...sentences: string[]): string[] {
   sentences.forEach((sentence, index) => {
     const words = sentence.toLowerCase().replace(/[.?]$/, "").split(" ");
     if (sentence.endsWith("?")) answers.push(reader.ask(words, index + 1).answer);
-    else reader.tell(words, index + 1);
+    else reader.state(words, index + 1);
   });
   return answers;
 }

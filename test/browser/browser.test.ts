@@ -15,6 +15,7 @@ import { encodeSafetensors } from "../../src/store/safetensors.ts";
 import { cases } from "../support/cases.ts";
 import { expectClose } from "../support/check.ts";
 import { savedModel, smallSystems, streamed } from "../support/savedModel.ts";
+import { skipUnless } from "../support/skip.ts";
 import { expectCase } from "./expectCase.ts";
 import type { CasePage } from "./page.ts";
 import { startServer, type TestServer } from "./server.ts";
@@ -24,10 +25,6 @@ const found = await promisify(execFile)(process.execPath, [script]).then(
   ({ stdout }) => ({ path: stdout.trim(), why: "" }),
   ({ stderr }: { stderr: string }) => ({ path: "", why: stderr.trim() }),
 );
-if (!found.path) {
-  const banner = process.env.CI ? `\n${"!".repeat(80)}\n` : "";
-  console.warn(`${banner}skipped: the browser tests. ${found.why}${banner}`);
-}
 
 const flags = [
   "--no-sandbox",
@@ -42,7 +39,7 @@ const flags = [
 /** The page's own globals, as seen by the functions we send there. */
 declare const casePage: CasePage;
 
-describe.skipIf(!found.path)("onnxruntime-web in Chromium", () => {
+describe("onnxruntime-web in Chromium", skipUnless(found.path !== "", `no browser: ${found.why}`), () => {
   let server: TestServer;
   let browser: Browser;
 

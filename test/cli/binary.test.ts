@@ -6,12 +6,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
+import { skipUnless } from "../support/skip.ts";
 
 const root = join(import.meta.dirname, "../..");
 const binary = join(root, "dist/src/cli/main.js");
 const isBuilt = existsSync(binary);
-if (!isBuilt)
-  console.info("skipped: tests of the built program, because dist/ is not there; run `npm run build`");
 
 function fwm(argv: string[], env: Record<string, string> = {}) {
   return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
@@ -24,10 +23,10 @@ function fwm(argv: string[], env: Record<string, string> = {}) {
   });
 }
 
-describe.skipIf(!isBuilt)("the built program", () => {
+describe("the built program", skipUnless(isBuilt, "dist/ is not there; run `npm run build`"), () => {
   test("prints its version and help", async () => {
     expect(await fwm(["--version"])).toEqual({ code: 0, stdout: "0.1.0\n", stderr: "" });
-    const { code, stdout } = await fwm(["data", "prepare", "--help"]);
+    const { code, stdout } = await fwm(["data", "prepare", "catbabi", "--help"]);
     expect([code, stdout.includes("Examples:")]).toEqual([0, true]);
   });
 

@@ -4,14 +4,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import {
-  archiveFile,
-  emptyFolder,
-  hasRealData,
-  realData,
-  tinyFolder,
-  tinyMembers,
-} from "../data/support/tiny.ts";
+import { archiveFile, emptyFolder, tinyFolder, tinyMembers } from "../data/support/tiny.ts";
+import { needsRealData, realData } from "../support/realData.ts";
 import { run } from "./support.ts";
 
 interface Stats {
@@ -198,30 +192,41 @@ describe("fwm data prepare --fill-missing generated", () => {
     expect(refused.stderr).toContain("qa3_valid.txt (missing)");
     expect(refused.stderr).not.toContain("qa3_train.txt");
   });
+});
 
-  test.skipIf(!hasRealData)(
-    "gives the paper's number of stories and questions on the real files",
-    async () => {
-      const out = join(emptyFolder(), "prepared");
-      const argv = [
-        "data",
-        "prepare",
-        "catbabi",
-        "--from",
-        realData,
-        "--out",
-        out,
-        "--fill-missing",
-        "generated",
-        "--json",
-      ];
-      const { code, stdout } = await run(argv);
-      expect(code).toBe(0);
-      const { splits } = JSON.parse(stdout) as Stats;
-      expect(splits.train).toMatchObject({ stories: 56_376, questions: 179_909 });
-      expect(JSON.parse(stdout)).toMatchObject({ filled: [{ task: 3, split: "train", stories: 1614 }] });
-    },
-  );
+describe("on the real 10k files", needsRealData, () => {
+  test("stats gives the paper's table exactly, and nothing is missing", async () => {
+    const env = { FWM_DATA: emptyFolder() };
+    const prepared = await run(["data", "prepare", "catbabi", "--from", realData], { env });
+    expect([prepared.code, prepared.stderr]).toEqual([0, ""]);
+    const { stdout } = await run(["data", "stats", "catbabi", "--json"], { env });
+    expect(JSON.parse(stdout)).toMatchObject({
+      missing: [],
+      partial: [],
+      filled: [],
+      unverified: [],
+      splits: {
+        train: {
+          stories: 56_376,
+          questions: 179_909,
+          tokens: 5_136_706,
+          paper: { stories: 56_376, questions: 179_909 },
+        },
+        valid: {
+          stories: 6_245,
+          questions: 19_907,
+          tokens: 570_894,
+          paper: { stories: 6_245, questions: 19_907 },
+        },
+        test: {
+          stories: 6_247,
+          questions: 19_910,
+          tokens: 565_653,
+          paper: { stories: 6_247, questions: 19_910 },
+        },
+      },
+    });
+  });
 });
 
 describe("fwm data solve", () => {
@@ -254,7 +259,7 @@ describe("fwm data solve", () => {
   });
 });
 
-describe.skipIf(!hasRealData)("on the real 1k files", () => {
+describe("on the real 1k files", needsRealData, () => {
   test("prepare and stats need no options but the place", async () => {
     const env = { FWM_DATA: emptyFolder() };
     const prepared = await run(["data", "prepare", "catbabi", "--variant", "1k", "--from", realData], {

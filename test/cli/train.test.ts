@@ -9,12 +9,12 @@ import { checkDevice } from "../../src/runtime/node.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
 import { readRun } from "../../src/store/runRecord.ts";
+import { skipUnless } from "../support/skip.ts";
 import { run } from "./support.ts";
 
 const root = join(import.meta.dirname, "../..");
 const binary = join(root, "dist/src/cli/main.js");
 const isBuilt = existsSync(binary);
-if (!isBuilt) console.info("skipped: tests that kill the built program, because dist/ is not there");
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-train-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -85,7 +85,8 @@ async function result(folder: string) {
 
 let whole: Awaited<ReturnType<typeof result>>;
 
-describe.skipIf(!isBuilt)("a run that is stopped and resumed equals one that never stopped", () => {
+const needsBuild = skipUnless(isBuilt, "dist/ is not there; run `npm run build`");
+describe("a run that is stopped and resumed equals one that never stopped", needsBuild, () => {
   test("one that never stops", async () => {
     const folder = join(scratch, "whole");
     const { ended } = start([...small, "--out", folder, "--json"]);
@@ -181,15 +182,19 @@ describe("what a person may get wrong", () => {
     expect(existsSync(folder)).toBe(false);
   });
 
-  test.skipIf(hasCuda)("a device that is not there is refused before the run folder is made", async () => {
-    for (const experiment of ["catbabi-qa-fwm", "metarl-fwm"]) {
-      const folder = join(scratch, "no-device");
-      const argv = ["train", experiment, "--smoke", "--device", "cuda", "--out", folder];
-      const { code, stderr } = await run(argv);
-      expect([code, stderr]).toEqual([2, expect.stringContaining("device cuda")]);
-      expect(existsSync(folder)).toBe(false);
-    }
-  });
+  test(
+    "a device that is not there is refused before the run folder is made",
+    skipUnless(!hasCuda, "the CUDA library is installed"),
+    async () => {
+      for (const experiment of ["catbabi-qa-fwm", "metarl-fwm"]) {
+        const folder = join(scratch, "no-device");
+        const argv = ["train", experiment, "--smoke", "--device", "cuda", "--out", folder];
+        const { code, stderr } = await run(argv);
+        expect([code, stderr]).toEqual([2, expect.stringContaining("device cuda")]);
+        expect(existsSync(folder)).toBe(false);
+      }
+    },
+  );
 
   test("a rate that makes the numbers overflow ends with 4 and keeps the last good checkpoint", async () => {
     const folder = join(scratch, "diverged");

@@ -8,7 +8,6 @@ import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { epochBatches, StreamBatcher } from "../../src/data/batches.ts";
 import { allTasks, formatTasks, parseTasks } from "../../src/data/catbabi.ts";
-import { officialFile } from "../../src/data/sources/official.ts";
 import {
   dataRoot,
   type PrepareOptions,
@@ -21,7 +20,9 @@ import { preparedSource } from "../../src/data/streams.ts";
 import { babiWords, catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { DataError, UsageError } from "../../src/errors.ts";
 import { type FileSystem, nodeFileSystem } from "../../src/store/atomic.ts";
-import { emptyFolder, hasRealData, realData, tinyFolder } from "./support/tiny.ts";
+import { decodeSafetensors } from "../../src/store/safetensors.ts";
+import { needsRealData, realData } from "../support/realData.ts";
+import { emptyFolder, tinyFolder } from "./support/tiny.ts";
 
 const tiny = {
   variant: "10k",
@@ -67,29 +68,28 @@ describe("lists of tasks", () => {
   });
 });
 
-describe.skipIf(!hasRealData)("the real 10k files", () => {
+describe("the real 10k files", needsRealData, () => {
   let data: Catbabi;
   beforeAll(async () => {
-    data = await prepareInto(join(emptyFolder(), "out"), { ...tiny, tasks: allTasks, from: realData });
+    data = await prepareInto(join(emptyFolder(), "out"), {
+      ...tiny,
+      tasks: allTasks,
+      from: realData,
+      allowMissing: false,
+    });
   });
 
-  test("give the paper's counts for valid and test, and all of train but task 3", () => {
+  test("give the paper's counts in all three splits, and nothing is missing", () => {
     const { splits, missing, partial, filled, unverified, vocabulary } = catbabiStatistics(data);
+    expect(splits.train).toMatchObject({ stories: 56_376, questions: 179_909, tokens: 5_136_706 });
     expect(splits.valid).toMatchObject({ stories: 6245, questions: 19_907, tokens: 570_894 });
     expect(splits.test).toMatchObject({ stories: 6247, questions: 19_910, tokens: 565_653 });
-    expect(splits.train).toMatchObject({ stories: 54_762, questions: 171_839, tokens: 4_352_035 });
-    const { stories, questions } = splits.train.perTask[3]!;
-    expect([stories, questions]).toEqual([185, 925]);
-    expect([splits.train.stories - stories, splits.train.questions - questions]).toEqual([54_577, 170_914]);
-    expect(splits.valid.paper).toMatchObject({ stories: 6245, questions: 19_907 });
-    expect(missing).toEqual(["qa3_train.txt"]);
-    expect(partial).toEqual([
-      { task: 3, split: "train", name: "qa3_train.partial.txt", stories: 185, official: 1799 },
-    ]);
-    expect([filled, unverified, vocabulary]).toEqual([[], [], 200]);
-    // What the missing file must supply makes the paper's train row exact.
-    const official = officialFile("10k", "train", 3);
-    expect(54_577 + official.stories - 1).toBe(56_376);
+    for (const { stories, questions, paper } of Object.values(splits)) {
+      expect(paper).toMatchObject({ stories, questions });
+    }
+    expect(splits.train.perTask[3]).toEqual({ stories: 1799, questions: 8995, tokens: 872_747 });
+    expect([missing, partial, filled, unverified, vocabulary]).toEqual([[], [], [], [], 200]);
+    expect(data.header.files.every(({ state }) => state === "official")).toBe(true);
   });
 
   test("each task's training stories are the ones the official files hold", () => {
@@ -98,20 +98,10 @@ describe.skipIf(!hasRealData)("the real 10k files", () => {
       ...Object.fromEntries([4, 16, 19].map((task) => [task, [8999, 8999]])),
       ...{ 15: [2249, 8996], 17: [1124, 8992], 18: [1780, 8991], 20: [839, 8998] },
     };
-    for (const task of allTasks.filter((task) => task !== 3)) {
+    for (const task of allTasks) {
       const { stories, questions } = perTask.get(task)!;
       expect([stories, questions]).toEqual(sizes[task] ?? [1799, 8995]);
     }
-  });
-
-  test("go on only when told to, and say which files are not there", async () => {
-    const preparing = prepareCatbabi({ ...tiny, tasks: allTasks, from: realData, allowMissing: false });
-    await expect(preparing).rejects.toThrow(
-      /missing or partial: qa3_train\.txt \(partial: qa3_train\.partial\.txt has 185 of 1799 stories\)/,
-    );
-    // Without task 3 nothing is missing.
-    const others = await prepareCatbabi({ ...tiny, tasks: [1, 2], from: realData, allowMissing: false });
-    expect(others.provenance.missing).toEqual([]);
   });
 
   test("stream as one epoch that asks every question once, tasks mixed", () => {
@@ -142,7 +132,7 @@ describe.skipIf(!hasRealData)("the real 10k files", () => {
   });
 });
 
-describe.skipIf(!hasRealData)("the real 1k files", () => {
+describe("the real 1k files", needsRealData, () => {
   test("give their counts, with and without the last stories", async () => {
     const options = { ...tiny, variant: "1k", tasks: allTasks, from: realData, allowMissing: false } as const;
     const { splits, provenance } = await prepareCatbabi(options);
@@ -190,6 +180,21 @@ describe("a copy of bAbI", () => {
     expect(kept.splits.train.stories).toBe(9);
   });
 
+  test("with a gap is used only when that is allowed, and the error says which files are not there", async () => {
+    const from = tinyFolder((files) => {
+      files.set("qa15_train.partial.txt", files.get("qa15_train.txt")!);
+      files.delete("qa15_train.txt");
+      files.delete("qa15_test.txt");
+    });
+    const preparing = prepareCatbabi({ ...tiny, tasks: [15], from, allowMissing: false });
+    await expect(preparing).rejects.toThrow(DataError);
+    await expect(preparing).rejects.toThrow(
+      /missing or partial: qa15_train\.txt \(partial: qa15_train\.partial\.txt has 3 of 2249 stories\), .*qa15_test\.txt \(missing\)/,
+    );
+    const { splits } = await prepareCatbabi({ ...tiny, tasks: [15], from });
+    expect([splits.train.stories, splits.test.stories]).toEqual([3, 0]);
+  });
+
   test("with Windows line ends is the same data", async () => {
     const from = tinyFolder((files) => {
       for (const [name, content] of files) files.set(name, String(content).replaceAll("\n", "\r\n"));
@@ -199,8 +204,8 @@ describe("a copy of bAbI", () => {
     expect(windows.splits).toEqual(unix.splits);
   });
 
-  test("is completed with told stories in train alone, and says so", async () => {
-    const tell = ({ task, seed, index }: { task: number; seed: number; index: number }) => ({
+  test("is completed with generated stories in train alone, and says so", async () => {
+    const generate = ({ task, seed, index }: { task: number; seed: number; index: number }) => ({
       task,
       lines: [
         { kind: "statement", id: 1, words: ["mary", "moved", "to", "the", index % 2 ? "garden" : "office"] },
@@ -214,7 +219,7 @@ describe("a copy of bAbI", () => {
       ] as const,
     });
     const from = tinyFolder((files) => void files.delete("qa15_valid.txt"));
-    const options = { ...tiny, from, fill: { tell, seed: 5 } };
+    const options = { ...tiny, from, fill: { generate, seed: 5 } };
     const { splits, provenance } = await prepareCatbabi(options);
     expect(provenance.filled).toEqual([
       { task: 1, split: "train", seed: 5, stories: 1797 },
@@ -271,7 +276,7 @@ describe("a copy of bAbI", () => {
     await expect(preparing).rejects.toThrow(message);
   });
 
-  test.skipIf(!hasRealData)("of the other variant is recognised", async () => {
+  test("of the other variant is recognised", needsRealData, async () => {
     const { readCopy } = await import("../../src/data/sources/folders.ts");
     const folder = emptyFolder();
     const { files } = await readCopy(realData, "1k");
@@ -295,12 +300,22 @@ describe("the prepared folder", () => {
   test("gives back what was written", async () => {
     const { splits } = await prepareCatbabi({ ...tiny, from: tinyFolder() });
     expect((await loadPrepared(good)).splits).toEqual(splits);
+    // The files are plain safetensors: any reader of that format has the arrays.
+    const file = join(good, "train.safetensors");
+    const { tensors } = decodeSafetensors(readFileSync(file), { file });
+    expect({ ...tensors }).toEqual({
+      offsets: { dtype: "u32", shape: [5], data: splits.train.arrays.offsets },
+      tokens: { dtype: "u16", shape: [splits.train.counts().tokens], data: splits.train.arrays.tokens },
+      answers: { dtype: "bool", shape: [splits.train.counts().tokens], data: splits.train.arrays.answers },
+      tasks: { dtype: "u8", shape: [4], data: Uint8Array.of(1, 1, 15, 15) },
+    });
+    expect(JSON.parse(readFileSync(join(good, "vocab.json"), "utf8"))).toEqual(catbabiVocabulary.words);
     expect(readdirSync(good).sort()).toEqual([
       "catbabi.json",
-      "test.bin",
-      "train.bin",
-      "valid.bin",
-      "vocabulary.txt",
+      "test.safetensors",
+      "train.safetensors",
+      "valid.safetensors",
+      "vocab.json",
     ]);
   });
 
@@ -329,12 +344,16 @@ describe("the prepared folder", () => {
   test("of another version, or none at all, says what to do", async () => {
     const copy = copyOf();
     const header = readFileSync(join(copy, "catbabi.json"), "utf8");
-    writeFileSync(join(copy, "catbabi.json"), header.replace('"version": 1', '"version": 2'));
-    await expect(readHeader(copy)).rejects.toThrow(
-      /prepared form 2, this program reads 1\n.*prepare catbabi/,
-    );
+    writeFileSync(join(copy, "catbabi.json"), header.replace('"version": 2', '"version": 1'));
+    for (const read of [readHeader, loadPrepared]) {
+      const reading = read(copy);
+      await expect(reading).rejects.toThrow(DataError);
+      await expect(reading).rejects.toThrow(
+        /copy: prepared by another version of fwm \(format 1; this one reads 2\)\n.*run `fwm data prepare catbabi` again/,
+      );
+    }
     await expect(readHeader(emptyFolder())).rejects.toThrow("no prepared data here");
-    await expect(readHeader(join(good, "train.bin"))).rejects.toThrow("no prepared data here");
+    await expect(readHeader(join(good, "train.safetensors"))).rejects.toThrow("no prepared data here");
   });
 
   test("checks what right checksums do not: offsets, tokens, tasks and answers", async () => {
@@ -393,7 +412,7 @@ describe("the prepared folder", () => {
     expect(opened).toBe(3);
     expect(await loadPrepared(out)).toEqual(before);
     expect(readdirSync(join(out, ".."))).toEqual(["out"]);
-    await expect(writePrepared(join(out, "train.bin", "x"), provenance, splits)).rejects.toThrow(
+    await expect(writePrepared(join(out, "train.safetensors", "x"), provenance, splits)).rejects.toThrow(
       "not a folder",
     );
   });

@@ -10,7 +10,8 @@ import { afterEach, describe, expect, test } from "vitest";
 import { DownloadError, download } from "../../src/data/sources/download.ts";
 import { prepareCatbabi } from "../../src/data/sources/prepare.ts";
 import { DataError } from "../../src/errors.ts";
-import { emptyFolder, hasRealData, realData, tarBytes, tinyMembers } from "./support/tiny.ts";
+import { needsRealData, realData } from "../support/realData.ts";
+import { emptyFolder, tarBytes, tinyMembers } from "./support/tiny.ts";
 
 const content = Buffer.from(Array.from({ length: 50_000 }, (_, i) => (i * 7919) % 251));
 let server: Server | undefined;
@@ -180,21 +181,18 @@ describe("the downloaded archive", () => {
     await expect(preparing).rejects.toThrow(DownloadError);
   });
 
-  test.skipIf(!hasRealData)(
-    "is taken from the second address, checked, and kept for the next time",
-    async () => {
-      const archive = readFileSync(join(realData, "babi-en-valid-10k.tar.gz"));
-      const { url, ranges } = await serve((n, request, response) => {
-        if (n === 1) response.writeHead(404).end();
-        else send(request, response, archive, 1_000_000);
-      });
-      const options = { ...choice, downloads: emptyFolder(), addresses: [`${url}/gone`, url] };
-      const first = await prepareCatbabi(options);
-      expect(first.provenance.files.map(({ state }) => state)).toEqual(Array(6).fill("official"));
-      expect(first.splits.train.stories).toBe(1799 + 2249);
-      const before = ranges.length;
-      expect((await prepareCatbabi(options)).provenance).toEqual(first.provenance);
-      expect(ranges.length).toBe(before);
-    },
-  );
+  test("is taken from the second address, checked, and kept for the next time", needsRealData, async () => {
+    const archive = readFileSync(join(realData, "babi-en-valid-10k.tar.gz"));
+    const { url, ranges } = await serve((n, request, response) => {
+      if (n === 1) response.writeHead(404).end();
+      else send(request, response, archive, 1_000_000);
+    });
+    const options = { ...choice, downloads: emptyFolder(), addresses: [`${url}/gone`, url] };
+    const first = await prepareCatbabi(options);
+    expect(first.provenance.files.map(({ state }) => state)).toEqual(Array(6).fill("official"));
+    expect(first.splits.train.stories).toBe(1799 + 2249);
+    const before = ranges.length;
+    expect((await prepareCatbabi(options)).provenance).toEqual(first.provenance);
+    expect(ranges.length).toBe(before);
+  });
 });

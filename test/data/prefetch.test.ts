@@ -28,13 +28,19 @@ describe("prefetched batches", () => {
     ["prepared", async () => ({ kind: "prepared", folder: await tinyPrepared(), split: "train", seed: 11 })],
     [
       "mixed",
-      async () => ({ kind: "mixed", folder: await tinyPrepared(), split: "train", seed: 11, share: 0.7 }),
+      async () => ({
+        kind: "mixed",
+        folder: await tinyPrepared(),
+        split: "train",
+        seed: 11,
+        generatedFraction: 0.7,
+      }),
     ],
     [
       "mixed, of two tasks,",
       async () => {
         const real = { folder: await tinyPrepared(), split: "train", seed: 11 } as const;
-        return { kind: "mixed", ...real, share: 0.7, tasks: [16, 19] };
+        return { kind: "mixed", ...real, generatedFraction: 0.7, tasks: [16, 19] };
       },
     ],
   ])("of a %s stream equal those made here, and resume behind the last one taken", async (_, make) => {
@@ -59,7 +65,13 @@ describe("prefetched batches", () => {
     const missing = PrefetchedBatches.open({ kind: "prepared", folder, split: "train", seed: 1 }, settings);
     await expect(missing).rejects.toThrow(DataError);
     await expect(missing).rejects.toThrow("no prepared data here");
-    const whole = { kind: "mixed", folder: await tinyPrepared(), split: "train", seed: 1, share: 1 } as const;
+    const whole = {
+      kind: "mixed",
+      folder: await tinyPrepared(),
+      split: "train",
+      seed: 1,
+      generatedFraction: 1,
+    } as const;
     await expect(PrefetchedBatches.open(whole, settings)).rejects.toThrow(UsageError);
     const state = new StreamBatcher(generatedSource(1), { batch: 2, window: 3 }).state();
     const other = PrefetchedBatches.open({ kind: "generated", seed: 1 }, settings, { state });

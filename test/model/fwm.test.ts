@@ -75,8 +75,8 @@ function problem({ variant, fill, padded = false, ...sizes }: Choices) {
   };
   const strong = fill === "above norm 1";
   const values = new Map<Tensor, Value>([
-    ...weights.map((tensor, i) => drawn(tensor, 30 + i, 0.6)),
-    // Keys, and with them the writes, grow with h; the smaller memory also starts with less.
+    // Keys, and with them the writes, grow with h and the weights; the smaller memory also starts with less.
+    ...weights.map((tensor, i) => drawn(tensor, 30 + i, strong ? 0.6 : 0.4)),
     drawn(h, 60, strong ? 1.6 : 0.2),
     [F, memoryOf(F, strong ? 0.9 : 0.2)],
   ]);

@@ -12,6 +12,7 @@ import {
   writeFileAtomically,
   writeFolderAtomically,
 } from "../../src/store/atomic.ts";
+import { skipUnless } from "../support/skip.ts";
 import { type Operation, rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
 
 const files = new Map([
@@ -118,8 +119,9 @@ describe("a failing disk", () => {
     expect(await promises.readdir(folder)).toEqual([]);
   });
 
-  it.skipIf(process.platform !== "linux")(
+  it(
     "is believed when the kernel itself says so (/dev/full)",
+    skipUnless(process.platform === "linux", "it needs Linux"),
     async () => {
       const folder = await scratch();
       const full = {
@@ -133,15 +135,19 @@ describe("a failing disk", () => {
     },
   );
 
-  it.skipIf(process.platform !== "linux")("is believed where nobody may write (/proc)", async () => {
-    const error = await rejection(writeFolderAtomically("/proc/self/fwm", files));
-    expect(error).toBeInstanceOf(StorageError);
-    expect(error.message).toContain("/proc/self/fwm");
-  });
+  it(
+    "is believed where nobody may write (/proc)",
+    skipUnless(process.platform === "linux", "it needs Linux"),
+    async () => {
+      const error = await rejection(writeFolderAtomically("/proc/self/fwm", files));
+      expect(error).toBeInstanceOf(StorageError);
+      expect(error.message).toContain("/proc/self/fwm");
+    },
+  );
 });
 
 describe("appending", () => {
-  it.skipIf(process.platform !== "linux")("to a full disk fails loudly", () => {
+  it("to a full disk fails loudly", skipUnless(process.platform === "linux", "it needs Linux"), () => {
     const file = new AppendFile("/dev/full");
     expect(() => file.append(Uint8Array.of(1))).toThrow(/cannot append to full: the disk is full/);
   });

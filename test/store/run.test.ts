@@ -7,7 +7,6 @@ import { describe, expect, it, vi } from "vitest";
 import { DataError, FwmError, UsageError } from "../../src/errors.ts";
 import { StorageError } from "../../src/store/atomic.ts";
 import { listCheckpoints } from "../../src/store/checkpoint.ts";
-import { decodeRecords } from "../../src/store/events.ts";
 import { acquireLock, isRunning, lockFile, thisProcess } from "../../src/store/lock.ts";
 import { MetricsWriter, readMetrics } from "../../src/store/metrics.ts";
 import { createRun, type Run, resumeRun } from "../../src/store/run.ts";
@@ -20,7 +19,9 @@ import {
   newRecord,
   readRun,
 } from "../../src/store/runRecord.ts";
+import { skipUnless } from "../support/skip.ts";
 import { rejection, scratch, systemError, watchedDisk } from "./helpers.ts";
+import { decodeRecords } from "./records.ts";
 import { description, recordsAt, sample } from "./samples.ts";
 
 async function freshPath(): Promise<string> {
@@ -111,7 +112,7 @@ describe("a new run", () => {
     const events = async (folder: string): Promise<string> => {
       const names = (await readdir(folder)).filter((name) => name.startsWith("events.out.tfevents."));
       expect(names.length).toBe(1);
-      const records = decodeRecords(await readFile(join(folder, names[0]!)), { file: names[0]! });
+      const records = decodeRecords(await readFile(join(folder, names[0]!)));
       return records.map((record) => new TextDecoder().decode(record)).join("\n");
     };
     expect((await events(join(path, "train"))).match(/loss\/train/g)!.length).toBe(6);
@@ -219,7 +220,7 @@ describe("resuming", () => {
     for (const split of ["train", "valid"]) {
       const names = (await readdir(join(path, split))).sort();
       expect(names.length).toBe(2);
-      const records = decodeRecords(await readFile(join(path, split, names[1]!)), { file: split });
+      const records = decodeRecords(await readFile(join(path, split, names[1]!)));
       // step 4, SessionLog START
       expect(Buffer.from(records[1]!.subarray(9)).toString("hex")).toBe("10043a020801");
     }
@@ -326,14 +327,18 @@ describe("the lock", () => {
     }
   });
 
-  it.skipIf(process.platform !== "linux")("is not held by a later process with the same id", async () => {
-    const folder = await scratch();
-    const owner = { ...thisProcess(), started: "another boot/1" };
-    expect(isRunning(owner)).toBe(false);
-    expect(isRunning(thisProcess())).toBe(true);
-    await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
-    await (await acquireLock(folder)).release();
-  });
+  it(
+    "is not held by a later process with the same id",
+    skipUnless(process.platform === "linux", "it needs Linux"),
+    async () => {
+      const folder = await scratch();
+      const owner = { ...thisProcess(), started: "another boot/1" };
+      expect(isRunning(owner)).toBe(false);
+      expect(isRunning(thisProcess())).toBe(true);
+      await writeFile(join(folder, lockFile), JSON.stringify({ token: "t", process: owner }));
+      await (await acquireLock(folder)).release();
+    },
+  );
 
   it("of another host, or cut while written, is honoured until it has been silent for long", async () => {
     const foreign = JSON.stringify({ token: "t", process: { pid: 1, host: "elsewhere", started: null } });

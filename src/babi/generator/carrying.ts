@@ -2,7 +2,7 @@
  * The world of tasks 2, 3 and 5 to 8: four people walk between six rooms and pick up, put down and give three
  * things.
  *
- * People and things start in rooms the story does not tell. An event is drawn by choosing somebody and an
+ * People and things start in rooms the story does not give. An event is drawn by choosing somebody and an
  * action until the two go together, so whoever can do more acts more often, as in the real files; gifts come
  * first where they are possible. After every two statements comes a question about one of the five latest
  * statements, if one can be asked.
@@ -35,13 +35,13 @@ interface Gift {
   readonly to: number;
 }
 
-/** One thing: who holds it, and what the story has told of it. */
+/** One thing: who holds it, and what the story has said about it. */
 interface Thing {
   holder: number;
   room: number;
   /** The statement in which it last was taken, dropped or given. */
   handled: number;
-  /** The statement that told where it was put down; 0 when the story has not told. */
+  /** The statement that says where it was put down; 0 when there is none. */
   restsSince: number;
   /** The moves it was carried along since it last was taken. */
   carried: { id: number; room: number }[];
@@ -84,8 +84,8 @@ class Carrying {
   readonly rules: Rules;
   /** Where each person is. */
   readonly room: number[];
-  /** The statement that told where each person is; 0 before the first. */
-  readonly told: number[];
+  /** The statement that says where each person is; 0 before the first. */
+  readonly placedBy: number[];
   readonly things: Thing[];
   /** What each person has ever had, in order, with the statements about it. */
   readonly had: { thing: number; handled: number[] }[][];
@@ -96,7 +96,7 @@ class Carrying {
     this.random = random;
     this.rules = taskRules;
     this.room = taskRules.names.map(() => random.below(rooms.length));
-    this.told = taskRules.names.map(() => 0);
+    this.placedBy = taskRules.names.map(() => 0);
     this.had = taskRules.names.map(() => []);
     this.things = things.map(() => ({
       holder: nobody,
@@ -139,7 +139,7 @@ class Carrying {
     if (room === this.room[who]) return null;
     this.room[who] = room;
     const id = this.story.state(goes(this.random, [this.rules.names[who]!], rooms[room]!));
-    this.told[who] = id;
+    this.placedBy[who] = id;
     for (const thing of this.things) {
       if (thing.holder !== who) continue;
       thing.room = room;
@@ -167,7 +167,7 @@ class Carrying {
     const track = this.things[thing]!;
     track.holder = nobody;
     track.handled = id;
-    track.restsSince = this.told[who]!;
+    track.restsSince = this.placedBy[who]!;
     return { type: "drop", who, thing };
   }
 
@@ -224,10 +224,10 @@ class Carrying {
 function whereIsThing(world: Carrying, { type, thing }: Event): (() => void) | null {
   if (type === "move") return null;
   const { holder, restsSince, carried, handled, room } = world.things[thing]!;
-  const told = holder === nobody ? restsSince : (carried.at(-1)?.id ?? 0);
-  if (told === 0) return null;
+  const placedBy = holder === nobody ? restsSince : (carried.at(-1)?.id ?? 0);
+  if (placedBy === 0) return null;
   return () => {
-    world.story.ask(["where", "is", "the", things[thing]!], rooms[room]!, [handled, told]);
+    world.story.ask(["where", "is", "the", things[thing]!], rooms[room]!, [handled, placedBy]);
   };
 }
 
@@ -283,7 +283,7 @@ function isIn(world: Carrying, { type, who }: Event): (() => void) | null {
     const here = world.room[who]!;
     const room = right ? here : world.random.other(rooms.length, here);
     world.story.ask(["is", world.rules.names[who]!, "in", "the", rooms[room]!], right ? "yes" : "no", [
-      world.told[who]!,
+      world.placedBy[who]!,
     ]);
   };
 }
@@ -293,14 +293,14 @@ function aboutHands(world: Carrying, { type, who }: Event, ask: "count" | "list"
   if (type === "move") return null;
   return () => {
     const had = world.had[who]!;
-    const held = had.filter(({ thing }) => world.holds(who, thing)).map(({ thing }) => things[thing]!);
+    const inHand = had.filter(({ thing }) => world.holds(who, thing)).map(({ thing }) => things[thing]!);
     const supports = had.flatMap(({ handled }) => handled);
     const name = world.rules.names[who]!;
     if (ask === "list") {
-      world.story.ask(["what", "is", name, "carrying"], held.join(",") || "nothing", supports);
+      world.story.ask(["what", "is", name, "carrying"], inHand.join(",") || "nothing", supports);
     } else {
       supports.sort((a, b) => a - b);
-      world.story.ask(["how", "many", "objects", "is", name, "carrying"], numerals[held.length]!, supports);
+      world.story.ask(["how", "many", "objects", "is", name, "carrying"], numerals[inHand.length]!, supports);
     }
   };
 }

@@ -18,8 +18,8 @@ export function fearStory(random: StoryRandom): StoryWriter {
   const fearIds = fearKinds.map(() => 0);
   const kinds = fearful.map(() => none);
   const kindIds = fearful.map(() => 0);
-  for (let told = 0; told < fearful.length + fearKinds.length; ) {
-    // A fact is drawn and told if it is new and, for an animal, of a kind whose fear has been told.
+  for (let stated = 0; stated < fearful.length + fearKinds.length; ) {
+    // A drawn fact is stated if it is new and, for an animal, of a kind whose fear has been stated.
     const kind = random.below(fearKinds.length);
     if (random.coin()) {
       if (fearIds[kind] !== 0) continue;
@@ -31,7 +31,7 @@ export function fearStory(random: StoryRandom): StoryWriter {
       kinds[who] = kind;
       kindIds[who] = story.state([fearful[who]!, "is", "a", fearKinds[kind]!]);
     }
-    told++;
+    stated++;
   }
   for (let asked = 0; asked < 4; asked++) {
     const who = random.below(fearful.length);

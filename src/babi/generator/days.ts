@@ -1,9 +1,9 @@
 /**
  * The world of task 14: four friends go from place to place through yesterday, the morning, the afternoon and
- * the evening, and the story tells it out of order.
+ * the evening, and the story states it out of order.
  *
  * Events happen in order, each friend's next visit at the next time of the day. The statements between two
- * questions are told in another order than they happened.
+ * questions are in another order than the events.
  */
 import { times } from "../lexicon.ts";
 import type { StoryRandom } from "./random.ts";
@@ -16,7 +16,7 @@ interface Visit {
   readonly who: number;
   readonly time: number;
   readonly place: number;
-  /** The statement that tells it. */
+  /** The statement of it. */
   id: number;
 }
 
@@ -26,14 +26,14 @@ export function dayStory(random: StoryRandom): StoryWriter {
   const days: Visit[][] = friends.map(() => []);
   const visits: Visit[] = [];
   for (let asked = 0; asked < questionsPerStory; asked++) {
-    const untold: Visit[] = [];
+    const latest: Visit[] = [];
     let possible: Visit[] = [];
     while (possible.length === 0) {
-      for (let count = 0; count < 2; count++) untold.push(nextVisit(random, days));
-      possible = [...visits, ...untold].slice(-recent).filter((visit) => lastVisit(days, visit) > 0);
+      for (let count = 0; count < 2; count++) latest.push(nextVisit(random, days));
+      possible = [...visits, ...latest].slice(-recent).filter((visit) => lastVisit(days, visit) > 0);
     }
-    for (const visit of random.cycled(untold)) visit.id = story.state(told(random, visit));
-    visits.push(...untold);
+    for (const visit of random.cycled(latest)) visit.id = story.state(visitWords(random, visit));
+    visits.push(...latest);
     ask(story, days, random.pick(possible));
   }
   return story;
@@ -52,7 +52,7 @@ function nextVisit(random: StoryRandom, days: Visit[][]): Visit {
   }
 }
 
-function told(random: StoryRandom, { who, time, place }: Visit): string[] {
+function visitWords(random: StoryRandom, { who, time, place }: Visit): string[] {
   const when = timeWords[time]!;
   return random.coin()
     ? goes(random, [...when, friends[who]!], town[place]!)

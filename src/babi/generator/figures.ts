@@ -26,7 +26,7 @@ export function shapeStory(random: StoryRandom): StoryWriter {
   // Where each end lies from the middle; the two never lie on the same side.
   const sides = [first, random.pick(relationNames.filter((relation) => relation !== first))];
   const ids: number[] = [];
-  for (let told = 0; told < 2; ) {
+  for (let stated = 0; stated < 2; ) {
     const drawn = random.below(3);
     const end = drawn === 2 ? random.below(2) : drawn;
     if (ids[end] !== undefined) continue;
@@ -35,7 +35,7 @@ export function shapeStory(random: StoryRandom): StoryWriter {
     const [subject, relation, reference] =
       drawn === 2 ? [ends[end]!, side, middle] : [middle, opposite(side), ends[end]!];
     ids[end] = story.state(["the", ...subject, "is", ...relationWords[relation]!, "the", ...reference]);
-    told++;
+    stated++;
   }
   for (let asked = 0; asked < 8; asked++) {
     const subject = random.below(2);
@@ -69,14 +69,14 @@ export function sizeStory(random: StoryRandom): StoryWriter {
   const story = new StoryWriter();
   // From small to big: a chocolate, a box of chocolates, then the containers in any order.
   const things = [...chocolates, ...random.shuffled(containers)];
-  const told: Comparison[] = [];
+  const comparisons: Comparison[] = [];
   for (let asked = 0; asked < 5; ) {
-    do compareFive(random, story, things, told);
-    while (!told.some(({ smaller }) => told.some(({ bigger }) => bigger === smaller)));
+    do compareFive(random, story, things, comparisons);
+    while (!comparisons.some(({ smaller }) => comparisons.some(({ bigger }) => bigger === smaller)));
     // Now and then the files break off the questions, compare five more and ask five again.
-    const breaks = told.length > 5 ? 88 : 1000;
+    const breaks = comparisons.length > 5 ? 88 : 1000;
     for (asked = 0; asked < 5 && random.below(breaks) > 0; asked++) {
-      askSize(random, story, things, told);
+      askSize(random, story, things, comparisons);
     }
   }
   return story;
@@ -86,7 +86,7 @@ function compareFive(
   random: StoryRandom,
   story: StoryWriter,
   things: readonly (readonly string[])[],
-  told: Comparison[],
+  comparisons: Comparison[],
 ): void {
   for (let count = 0; count < 5; count++) {
     const one = random.below(things.length);
@@ -97,7 +97,7 @@ function compareFive(
         ? ["the", ...things[bigger]!, "is", "bigger", "than", "the", ...things[smaller]!]
         : ["the", ...things[smaller]!, "fits", "inside", "the", ...things[bigger]!],
     );
-    told.push({ bigger, smaller, id });
+    comparisons.push({ bigger, smaller, id });
   }
 }
 
@@ -106,11 +106,11 @@ function askSize(
   random: StoryRandom,
   story: StoryWriter,
   things: readonly (readonly string[])[],
-  told: readonly Comparison[],
+  comparisons: readonly Comparison[],
 ): void {
   const yes = random.coin();
-  const chains = told.flatMap((first) => {
-    const second = told.find(({ bigger, smaller }) =>
+  const chains = comparisons.flatMap((first) => {
+    const second = comparisons.find(({ bigger, smaller }) =>
       yes ? bigger === first.smaller : smaller === first.bigger,
     );
     return second === undefined ? [] : [[first, second] as const];

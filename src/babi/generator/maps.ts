@@ -1,8 +1,8 @@
 /**
  * The worlds of tasks 4 and 19: rooms lie north, south, east and west of each other.
  *
- * A map is a tree of rooms. It is told by drawing a room and one of its neighbours over and over until every
- * neighbourhood has been told once, so rooms with few neighbours are more often the one that is described.
+ * A map is a tree of rooms. The story draws a room and one of its neighbours over and over until every
+ * neighbourhood has been stated once, so rooms with few neighbours are more often the one that is described.
  */
 import { directions } from "../lexicon.ts";
 import type { StoryRandom } from "./random.ts";
@@ -19,26 +19,26 @@ interface Road {
   readonly direction: string;
 }
 
-/** Tells the roads; returns the statement of each and which of its ends was described. */
-function tell(
+/** States the roads; returns the statement of each and which of its ends was described. */
+function stateRoads(
   random: StoryRandom,
   story: StoryWriter,
   roads: readonly Road[],
 ): { id: number; subject: string }[] {
   const placesOnMap = [...new Set(roads.flatMap(({ from, to }) => [from, to]))];
-  const told: { id: number; subject: string }[] = [];
+  const statements: { id: number; subject: string }[] = [];
   for (let count = 0; count < roads.length; ) {
     const subject = random.pick(placesOnMap);
     const road = random.pick(roads.filter(({ from, to }) => from === subject || to === subject));
     const index = roads.indexOf(road);
-    if (told[index] !== undefined) continue;
+    if (statements[index] !== undefined) continue;
     const [direction, reference] =
       road.to === subject ? [road.direction, road.from] : [opposite(road.direction), road.to];
     const id = story.state(["the", subject, "is", direction, "of", "the", reference]);
-    told[index] = { id, subject };
+    statements[index] = { id, subject };
     count++;
   }
-  return told;
+  return statements;
 }
 
 /** A story of task 4: a room with two others on opposite sides, and one question. */
@@ -50,10 +50,10 @@ export function neighbourStory(random: StoryRandom): StoryWriter {
     { from: middle, to: one, direction },
     { from: middle, to: another, direction: opposite(direction) },
   ];
-  const told = tell(random, story, roads);
+  const statements = stateRoads(random, story, roads);
   const index = random.below(roads.length);
   const road = roads[index]!;
-  const { id, subject } = told[index]!;
+  const { id, subject } = statements[index]!;
   const [side, reference] =
     road.to === subject ? [road.direction, road.from] : [opposite(road.direction), road.to];
   const words = random.coin()
@@ -92,11 +92,11 @@ export function pathStory(random: StoryRandom): StoryWriter {
     .forEach((side, index) => {
       roads.push({ ...side, to: order[3 + index]! });
     });
-  const told = tell(random, story, roads);
+  const statements = stateRoads(random, story, roads);
   story.ask(
     ["how", "do", "you", "go", "from", "the", stops[0]!, "to", "the", stops[2]!],
     `${letterOf(first)},${letterOf(second)}`,
-    [told[0]!.id, told[1]!.id],
+    [statements[0]!.id, statements[1]!.id],
   );
   return story;
 }

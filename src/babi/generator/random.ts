@@ -1,30 +1,24 @@
 /**
- * Random choices for one story: a counter-based generator keyed by (seed, task, index).
+ * Random choices for one story, drawn one after another from the program's keyed generator.
  *
- * Draw number n is a hash of the key and n, so a story depends on its key alone and never on what was drawn
- * for other stories before it.
+ * The key is (seed, stream, index), so a story depends on these alone and never on what was drawn for other
+ * stories before it.
  */
+import { integer, keyOf, type RandomKey } from "../../random.ts";
 
 /** Draws for one story. */
 export class StoryRandom {
-  private readonly low: number;
-  private readonly high: number;
+  private readonly key: RandomKey;
   private counter = 0;
 
   /** `stream` separates uses of one seed (the task, or the choice of tasks); `index` counts stories. */
   constructor(seed: number, stream: number, index: number) {
-    const low = mix(mix(seed | 0, stream | 0), index | 0);
-    // Seeds and indices beyond 2^32 still give different keys.
-    const high = mix(mix(low ^ 0x5bd1e995, Math.floor(seed / 2 ** 32)), Math.floor(index / 2 ** 32));
-    this.low = low;
-    this.high = high;
+    this.key = keyOf(seed, "story", stream, index);
   }
 
   /** A whole number from 0 up to, not including, `bound`. */
   below(bound: number): number {
-    const word = mix(mix(this.low, this.counter++), this.high) >>> 0;
-    // The high bits of word × bound; for the small bounds used here the bias is below 1e-8.
-    return Math.floor(word * 2 ** -32 * bound);
+    return integer(this.key, this.counter++, bound);
   }
 
   /** True half of the time. */
@@ -60,12 +54,4 @@ export class StoryRandom {
 
 function swap<Item>(items: Item[], a: number, b: number): void {
   [items[a], items[b]] = [items[b]!, items[a]!];
-}
-
-/** A 32-bit hash of two 32-bit numbers with full avalanche (the finaliser of MurmurHash3 on their blend). */
-function mix(key: number, value: number): number {
-  let x = (key ^ Math.imul(value + 0x9e3779b9, 0x85ebca6b)) | 0;
-  x = Math.imul(x ^ (x >>> 16), 0x85ebca6b);
-  x = Math.imul(x ^ (x >>> 13), 0xc2b2ae35);
-  return x ^ (x >>> 16);
 }

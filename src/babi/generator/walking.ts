@@ -1,8 +1,8 @@
 /**
- * The world of tasks 1 and 9 to 13: four people walk between six places, told plainly, by denial, by halves,
- * with pronouns or two at a time.
+ * The world of tasks 1 and 9 to 13: four people walk between six places. The tasks differ in how the
+ * story says so: plainly, by denial, by halves, with pronouns, or of two people at a time.
  *
- * Everybody starts in a place the story does not tell and goes to another one in every event. After every two
+ * Everybody starts in a place the story does not give and goes to another one in every event. After every two
  * statements comes a question about somebody in one of the latest five statements; a statement about two people
  * counts as two.
  */
@@ -14,7 +14,7 @@ const questionsPerStory = 5;
 const openings = sequels.map(phrase);
 const pronounOf: Readonly<Record<string, string>> = { john: "he", daniel: "he", mary: "she", sandra: "she" };
 
-/** What the story has last told of somebody. */
+/** What the story has last said about somebody. */
 interface Report {
   /** The place to ask for when the answer is to be "yes", "maybe" or, after a denial, "no". */
   readonly place: string;
@@ -83,28 +83,28 @@ class Walk {
 export function walkingStory(task: number, random: StoryRandom): StoryWriter {
   const [names, places] = task === 10 ? [friends, town] : [family, rooms];
   const walk = new Walk(random, names, places);
-  const { tell, ask } = forms[task]!;
+  const { state, ask } = forms[task]!;
   for (let asked = 0; asked < questionsPerStory; asked++) {
-    tell(walk);
+    state(walk);
     ask(walk);
   }
   return walk.story;
 }
 
-/** How each task tells two statements, and what it asks then. */
-const forms: Readonly<Record<number, { tell: (walk: Walk) => void; ask: (walk: Walk) => void }>> = {
-  1: { tell: twice((walk) => plainly(walk)), ask: (walk) => walk.where() },
-  9: { tell: twice(mixed(byDenial)), ask: (walk) => walk.isIn() },
-  10: { tell: twice(mixed(byHalves)), ask: (walk) => walk.isIn() },
-  11: { tell: (walk) => andThen(walk, [walk.random.below(walk.names.length)]), ask: (walk) => walk.where() },
-  12: { tell: twice((walk) => together(walk, pair(walk))), ask: (walk) => walk.where() },
-  13: { tell: (walk) => andThen(walk, pair(walk)), ask: (walk) => walk.where() },
+/** How each task makes two statements, and what it asks then. */
+const forms: Readonly<Record<number, { state: (walk: Walk) => void; ask: (walk: Walk) => void }>> = {
+  1: { state: twice((walk) => plainly(walk)), ask: (walk) => walk.where() },
+  9: { state: twice(mixed(byDenial)), ask: (walk) => walk.isIn() },
+  10: { state: twice(mixed(byHalves)), ask: (walk) => walk.isIn() },
+  11: { state: (walk) => andThen(walk, [walk.random.below(walk.names.length)]), ask: (walk) => walk.where() },
+  12: { state: twice((walk) => together(walk, pair(walk))), ask: (walk) => walk.where() },
+  13: { state: (walk) => andThen(walk, pair(walk)), ask: (walk) => walk.where() },
 };
 
-function twice(tell: (walk: Walk) => void): (walk: Walk) => void {
+function twice(state: (walk: Walk) => void): (walk: Walk) => void {
   return (walk) => {
-    tell(walk);
-    tell(walk);
+    state(walk);
+    state(walk);
   };
 }
 
@@ -118,7 +118,7 @@ function certainly(walk: Walk, who: number, place: string, words: readonly strin
   walk.report(who, { place, kind: "certain", places: [place], ids: [id] });
 }
 
-// Half of the events are told as a walk, a quarter by the new place, a quarter by what `uncertainly` makes of it.
+// Half of the events are stated as a walk, a quarter by the new place, a quarter by what `uncertainly` makes of it.
 function mixed(
   uncertainly: (walk: Walk, who: number, from: string, to: string) => void,
 ): (walk: Walk) => void {

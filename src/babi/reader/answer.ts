@@ -4,6 +4,6 @@ export interface Answer {
   readonly answer: string;
   /** IDs of the statements used, in the order the files list them. */
   readonly supports: readonly number[];
-  /** Other answers that the same words allow; the reader takes the one told last. */
+  /** Other answers that the same words allow; the reader takes the one stated last. */
   readonly alternatives?: readonly string[];
 }

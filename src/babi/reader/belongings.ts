@@ -175,7 +175,7 @@ export class Belongings {
         (known.to === undefined || known.to === gift.to),
     );
     const gift = gifts.at(-1);
-    if (gift === undefined) throw new NotUnderstood("the story tells of no such gift");
+    if (gift === undefined) throw new NotUnderstood("the story has no such gift");
     const others = new Set(gifts.map((candidate) => candidate[part]));
     others.delete(gift[part]);
     const answer = { answer: gift[part], supports: [gift.id] };

@@ -39,8 +39,8 @@ export class Creatures {
 
   /** What colour is `who`? */
   colourOf(who: string): Answer {
-    const told = this.colours.get(who);
-    if (told !== undefined) return { answer: told.value, supports: [told.id] };
+    const known = this.colours.get(who);
+    if (known !== undefined) return { answer: known.value, supports: [known.id] };
     const kind = this.kinds.get(who);
     if (kind === undefined) throw new NotUnderstood(`the story does not say what ${who} is`);
     const alike = [...this.kinds].filter(

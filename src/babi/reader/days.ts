@@ -1,5 +1,5 @@
 /**
- * Days: where people were at which time of the day, told in any order (task 14).
+ * Days: where people were at which time of the day, stated in any order (task 14).
  */
 import { times } from "../lexicon.ts";
 import type { Answer } from "./answer.ts";

@@ -1,11 +1,11 @@
 /**
  * The reader: understands a story sentence by sentence and answers its questions, for all twenty tasks.
  *
- * It is not told the task: what a sentence says decides which part of the world it changes. It never guesses;
+ * It does not know the task: what a sentence says decides which part of the world it changes. It never guesses;
  * a sentence it cannot parse, an event that cannot happen and a question the story leaves open are errors.
  */
 import { DataError } from "../../errors.ts";
-import type { Line, Story, StorySource } from "../format.ts";
+import type { Line, SourceLocation } from "../format.ts";
 import type { Answer } from "./answer.ts";
 import { Belongings } from "./belongings.ts";
 import { Creatures } from "./creatures.ts";
@@ -20,7 +20,7 @@ import { Sizes } from "./sizes.ts";
 
 /** Reads one story. `source` says where the story stands, for the errors. */
 export class StoryReader {
-  private readonly source: StorySource | undefined;
+  private readonly source: SourceLocation | undefined;
   private readonly rooms = new Rooms();
   private readonly belongings = new Belongings(this.rooms);
   private readonly days = new Days();
@@ -31,19 +31,19 @@ export class StoryReader {
   private readonly moods = new Moods();
   private last: LastSubject = null;
 
-  constructor(source?: StorySource) {
+  constructor(source?: SourceLocation) {
     this.source = source;
   }
 
   /** Takes in a statement; answers a question (the line's own answer is not looked at). */
   read(line: Line): Answer | null {
     if (line.kind === "question") return this.ask(line.words, line.id);
-    this.tell(line.words, line.id);
+    this.state(line.words, line.id);
     return null;
   }
 
   /** Takes in a statement. */
-  tell(words: readonly string[], id: number): void {
+  state(words: readonly string[], id: number): void {
     this.locate(words, id, () => {
       this.learn(parseStatement(words, this.last), id);
     });
@@ -175,10 +175,4 @@ function given(inquiry: { thing: string; who?: string; to?: string }): {
     ...(inquiry.who === undefined ? {} : { from: inquiry.who }),
     ...(inquiry.to === undefined ? {} : { to: inquiry.to }),
   };
-}
-
-/** The reader's answers to the questions of a story, in order. */
-export function answerStory(story: Story): Answer[] {
-  const reader = new StoryReader(story.source);
-  return story.lines.map((line) => reader.read(line)).filter((answer) => answer !== null);
 }

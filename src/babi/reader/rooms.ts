@@ -41,7 +41,7 @@ export class Rooms {
     return places.length === 1 ? places[0]! : null;
   }
 
-  /** IDs of the statements that tell where `who` is. */
+  /** IDs of the statements that say where `who` is. */
   idsOf(who: string): readonly number[] {
     return this.known.get(who)?.ids ?? [];
   }

@@ -5,8 +5,8 @@ import { DataError } from "../../errors.ts";
 import type { Story } from "../format.ts";
 import { StoryReader } from "./reader.ts";
 
-/** Questions asked and answered as the file does. */
-export interface Score {
+/** How many questions there are, and how many the reader answered as the file does. */
+export interface AnswerCounts {
   questions: number;
   correct: number;
 }
@@ -25,8 +25,8 @@ export interface Exception {
 }
 
 /** What came of solving stories. */
-export interface Solution extends Score {
-  perTask: Record<number, Score>;
+export interface Solution extends AnswerCounts {
+  perTask: Record<number, AnswerCounts>;
   exceptions: Exception[];
 }
 
@@ -54,7 +54,7 @@ function solveStory(story: Story, index: number, solution: Solution, strict: boo
       const answer = broken === null ? reader.read(line) : null;
       got = answer?.answer ?? null;
       if (answer?.alternatives?.includes(line.kind === "question" ? line.answer : "")) {
-        reason = `ambiguous: the story supports ${[...answer.alternatives, answer.answer].join(" and ")}; the last told was taken`;
+        reason = `ambiguous: the story supports ${[...answer.alternatives, answer.answer].join(" and ")}; the last one was taken`;
       }
     } catch (error) {
       if (strict || !(error instanceof DataError)) throw error;

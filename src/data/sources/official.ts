@@ -2,8 +2,7 @@
  * What the official bAbI v1.2 files are: a checksum and the number of stories and questions of each file of
  * `en-valid-10k` and `en-valid` (their test files are the same), and where to get them.
  *
- * Each row: task, SHA-256 of the file, stories, questions, the last story included. Of the 10k training file
- * of task 3 only git's id of its content is known, and its size from the other tasks and the paper's total.
+ * Each row: task, SHA-256 of the file, stories, questions, the last story included.
  */
 import { createHash } from "node:crypto";
 import { type SplitName, type Variant, variantFolders } from "../catbabi.ts";
@@ -16,8 +15,7 @@ export const archiveAddresses: readonly string[] = [
 
 /** One official file: how to recognise it, and how many stories and questions it has. */
 export interface OfficialFile {
-  /** `sha256:…`, or `git:…` for git's id of the content. */
-  readonly checksum: string;
+  readonly sha256: string;
   readonly stories: number;
   readonly questions: number;
 }
@@ -26,7 +24,7 @@ const table: Readonly<Record<string, string>> = {
   "10k train": `
  1 6f3dad60b5001427caf740404d6106aaea7257dc8e75a73afd4289475bed705a 1800 9000
  2 e074f5119e67bca02338882e5fc50616a271d824dfde977f9c643fd3fa8748c5 1800 9000
- 3 git:458387a5aeb1aa11fd075d6a2f1c2bb13a1b08b4                     1800 9000
+ 3 c1994f75f434f58115bcbfedfa728917c748e80f2191ffbf21e56cd52851304a 1800 9000
  4 2cf269f9ccfe792e50ac4c364f9ea9f6dabf23c64b8826e25c884b2e4ca2a678 9000 9000
  5 998903406d464de7cfe622549bc7040403211da8e09891a9538d8de4858edf44 1800 9000
  6 d3c276fd8041efb264e8589edea4f8f90488464b5ddf04fa163264711836636d 1800 9000
@@ -147,11 +145,7 @@ const files: ReadonlyMap<string, OfficialFile> = new Map(
           string,
           string,
         ];
-        const official = {
-          checksum: checksum.startsWith("git:") ? checksum : `sha256:${checksum}`,
-          stories: Number(stories),
-          questions: Number(questions),
-        };
+        const official = { sha256: checksum, stories: Number(stories), questions: Number(questions) };
         return [`${place} ${task}`, official];
       }),
   ),
@@ -165,15 +159,15 @@ export function officialFile(variant: Variant, split: SplitName, task: number): 
 }
 
 /** Whether `bytes` are the official file; a copy with Windows line ends counts as the same. */
-export function isOfficial(bytes: Uint8Array, { checksum }: OfficialFile): boolean {
+export function isOfficial(bytes: Uint8Array, official: OfficialFile): boolean {
   const text = bytes.includes(0x0d)
     ? Buffer.from(bytes).toString("latin1").replaceAll("\r\n", "\n")
     : undefined;
   const content = text === undefined ? bytes : Buffer.from(text, "latin1");
-  return checksum === (checksum.startsWith("git:") ? `git:${gitId(content)}` : `sha256:${sha256(content)}`);
+  return sha256(content) === official.sha256;
 }
 
-/** The variant whose official file this is, if any: for telling someone that they have the other one. */
+/** The variant whose official file this is, if any: for an error that says which one somebody has. */
 export function recognise(bytes: Uint8Array, split: SplitName, task: number): Variant | undefined {
   const variants = Object.keys(variantFolders) as Variant[];
   return variants.find((variant) => isOfficial(bytes, officialFile(variant, split, task)));
@@ -182,8 +176,4 @@ export function recognise(bytes: Uint8Array, split: SplitName, task: number): Va
 /** SHA-256 in hexadecimal. */
 export function sha256(bytes: Uint8Array | string): string {
   return createHash("sha256").update(bytes).digest("hex");
-}
-
-function gitId(bytes: Uint8Array): string {
-  return createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex");
 }

@@ -6,7 +6,7 @@ import type { SplitName } from "../catbabi.ts";
 import { generatedSource, mixedSource, preparedSource, type StorySource } from "../streams.ts";
 import { loadPrepared } from "./prepared.ts";
 
-/** Which stories a stream tells. */
+/** Which stories a stream has. */
 export type StreamSpec =
   | { readonly kind: "generated"; readonly seed: number; readonly tasks?: readonly number[] }
   | { readonly kind: "prepared"; readonly folder: string; readonly split: SplitName; readonly seed: number }
@@ -15,9 +15,9 @@ export type StreamSpec =
       readonly folder: string;
       readonly split: SplitName;
       readonly seed: number;
-      /** The share of all stories that are generated: at least 0, below 1. */
-      readonly share: number;
-      /** Tasks of the generated stories; all unless told. */
+      /** The fraction of all stories that are generated: at least 0, below 1. */
+      readonly generatedFraction: number;
+      /** Tasks of the generated stories; all unless given. */
       readonly tasks?: readonly number[];
     };
 
@@ -28,5 +28,5 @@ export async function openStream(spec: StreamSpec): Promise<StorySource> {
   const real = preparedSource(splits[spec.split], spec.seed);
   return spec.kind === "prepared"
     ? real
-    : mixedSource(real, generatedSource(spec.seed, spec.tasks), spec.share);
+    : mixedSource(real, generatedSource(spec.seed, spec.tasks), spec.generatedFraction);
 }

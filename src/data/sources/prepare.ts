@@ -32,8 +32,8 @@ export interface CatbabiChoice {
   readonly keepLastStory: boolean;
 }
 
-/** Writes new stories of a task: story `index` of the stream `seed`. */
-export type StoryTeller = (place: { task: number; seed: number; index: number }) => Story;
+/** Generates stories of a task: story `index` of the stream `seed`. */
+export type StoryGenerator = (place: { task: number; seed: number; index: number }) => Story;
 
 /** How it is prepared. */
 export interface PrepareOptions extends CatbabiChoice {
@@ -44,7 +44,7 @@ export interface PrepareOptions extends CatbabiChoice {
   /** Go on when task files are missing or partial. */
   readonly allowMissing: boolean;
   /** Completes training sets that are missing or partial. */
-  readonly fill?: { readonly tell: StoryTeller; readonly seed: number };
+  readonly fill?: { readonly generate: StoryGenerator; readonly seed: number };
   readonly signal?: AbortSignal;
   readonly onNote?: (text: string) => void;
   readonly onDownload?: (done: number, total: number | undefined) => void;
@@ -87,7 +87,7 @@ export async function prepareCatbabi(options: PrepareOptions): Promise<PreparedS
   const stories: Record<SplitName, EncodedStory[]> = { train: [], valid: [], test: [] };
   for (const file of survey) {
     const extra = filled.find(({ task, split }) => task === file.task && split === file.split);
-    stories[file.split].push(...file.stories, ...(extra?.told ?? []));
+    stories[file.split].push(...file.stories, ...(extra?.generated ?? []));
   }
   const place = ({ task, split }: Surveyed) => ({ task, split });
   const provenance: Provenance = {
@@ -102,7 +102,7 @@ export async function prepareCatbabi(options: PrepareOptions): Promise<PreparedS
         ? [{ ...place(gap), name: gap.found.name, stories: gap.stories.length, official: gap.official }]
         : [],
     ),
-    filled: filled.map(({ told, ...rest }) => ({ ...rest, stories: told.length })),
+    filled: filled.map(({ generated, ...rest }) => ({ ...rest, stories: generated.length })),
   };
   return {
     provenance,
@@ -174,19 +174,19 @@ function surveyed(
   return { task, split, state, official, stories, found };
 }
 
-/** New stories for every gap in the training set; valid and test stay real, or they would measure nothing. */
-/** Stories that fill in are counted from here on: a stream of new stories with the same seed never gets so far. */
+/** Stories that fill in have this index or a later one: a generated stream of the same seed never gets so far. */
 const fillFrom = 2 ** 31;
 
+/** Generated stories for every gap in the training set; valid and test stay real, or they would measure nothing. */
 function fillGaps(gaps: readonly Surveyed[], { fill }: PrepareOptions) {
   if (fill === undefined) return [];
   return gaps
     .filter(({ split }) => split === "train")
     .map(({ task, split, official, stories }) => {
-      const told = Array.from({ length: Math.max(0, official - stories.length) }, (_, i) =>
-        encodeStory(fill.tell({ task, seed: fill.seed, index: fillFrom + i })),
+      const generated = Array.from({ length: Math.max(0, official - stories.length) }, (_, i) =>
+        encodeStory(fill.generate({ task, seed: fill.seed, index: fillFrom + i })),
       );
-      return { task, split, seed: fill.seed, told };
+      return { task, split, seed: fill.seed, generated };
     });
 }
 
@@ -243,7 +243,7 @@ function checkGenuine({ files }: BabiCopy, { tasks, variant }: PrepareOptions): 
       const expected = officialFile(variant, split, task);
       if (file === undefined || isOfficial(file.bytes, expected)) continue;
       throw new DataError(`${file.path}: its checksum is not the official one`, {
-        expected: expected.checksum,
+        expected: `SHA-256 ${expected.sha256}`,
       });
     }
   }

@@ -1,31 +1,37 @@
 /**
  * Prepared catbAbI as a folder: written once, whole or not at all; checked whole whenever it is read.
  *
- *   catbabi.json     version, provenance, counts, a checksum of each other file, and one of itself
- *   vocabulary.txt   one word per line; the line number, counted from 0, is the word's number
- *   train.bin        and valid.bin, test.bin: the split's arrays (little-endian, in this order)
+ *   catbabi.json        version, provenance, counts, a checksum of each other file, and one of itself
+ *   vocab.json          the words; a word's place in the list is its number
+ *   train.safetensors   and valid.safetensors, test.safetensors: the arrays of a split
  *
- *     u8[8]  "FWMCATB1"        u32  stories        u32  tokens
- *     u32[stories + 1]  offsets of the stories in the tokens
- *     u16[tokens]       token numbers
- *     u8[tokens]        1 where the token is an answer
- *     u8[stories]       task of each story
+ *     offsets  u32   [stories + 1]   where each story begins in the tokens; the last is their number
+ *     tokens   u16   [tokens]        token numbers
+ *     answers  bool  [tokens]        whether the token is an answer
+ *     tasks    u8    [stories]       task of each story
  */
 import { readFile } from "node:fs/promises";
-import { endianness } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { DataError } from "../../errors.ts";
 import { type FileSystem, nodeFileSystem } from "../../store/atomic.ts";
+import {
+  decodeSafetensors,
+  encodeSafetensors,
+  expectTensors,
+  type Tensors,
+} from "../../store/safetensors.ts";
 import { CatbabiSplit, type SplitArrays, type SplitName, splitFault, splitNames } from "../catbabi.ts";
 import { catbabiVocabulary } from "../vocabulary.ts";
 import { sha256 } from "./official.ts";
 import { replaceFolder } from "./replace.ts";
 
-/** The version of the prepared form that this code writes and reads. */
-const preparedVersion = 1;
+/** The version of the format that this code writes and reads. Version 1 had binary files of its own. */
+const preparedVersion = 2;
 /** The file that makes a folder a prepared one. */
 export const headerName = "catbabi.json";
+const vocabularyName = "vocab.json";
+const fileOf = (split: SplitName): string => `${split}.safetensors`;
 
 const count = z.int().min(0);
 const countsSchema = z.strictObject({ stories: count, questions: count, tokens: count });
@@ -87,12 +93,11 @@ export async function writePrepared(
   splits: Readonly<Record<SplitName, CatbabiSplit>>,
   fs: FileSystem = nodeFileSystem,
 ): Promise<CatbabiHeader> {
-  const vocabularyText = catbabiVocabulary.words.map((word) => word + "\n").join("");
-  const files = new Map<string, Uint8Array>([["vocabulary.txt", Buffer.from(vocabularyText)]]);
-  for (const name of splitNames) files.set(`${name}.bin`, packSplit(splits[name].arrays));
+  const files = new Map<string, Uint8Array>([[vocabularyName, Buffer.from(vocabularyText)]]);
+  for (const name of splitNames) files.set(fileOf(name), encodeSafetensors(tensorsOf(splits[name].arrays)));
   const describe = (name: SplitName) => {
     const { stories, questions, tokens } = splits[name].counts();
-    return { stories, questions, tokens, sha256: sha256(files.get(`${name}.bin`)!) };
+    return { stories, questions, tokens, sha256: sha256(files.get(fileOf(name))!) };
   };
   const header: CatbabiHeader = {
     format: "fwm-catbabi",
@@ -109,21 +114,20 @@ export async function writePrepared(
 /** Reads a prepared folder, checking every byte; damage throws a `DataError` that names the file. */
 export async function loadPrepared(path: string): Promise<Catbabi> {
   const header = await readHeader(path);
-  const vocabulary = await readPart(path, "vocabulary.txt");
-  const words = catbabiVocabulary.words.map((word) => word + "\n").join("");
-  if (vocabulary.toString("utf8") !== words || header.vocabulary.size !== catbabiVocabulary.size) {
-    throw damaged(join(path, "vocabulary.txt"), "it is not the vocabulary of this version");
+  const vocabulary = await readPart(path, vocabularyName);
+  if (vocabulary.toString("utf8") !== vocabularyText || header.vocabulary.size !== catbabiVocabulary.size) {
+    throw damaged(join(path, vocabularyName), "it is not the vocabulary of this version");
   }
   const read = async (name: SplitName) => {
-    const file = join(path, `${name}.bin`);
-    const bytes = await readPart(path, `${name}.bin`);
-    if (sha256(bytes) !== header.splits[name].sha256) throw damaged(file, "its checksum differs");
-    const split = new CatbabiSplit(name, unpackSplit(bytes, file));
+    const file = join(path, fileOf(name));
+    const bytes = await readPart(path, fileOf(name));
+    const expected = header.splits[name];
+    if (sha256(bytes) !== expected.sha256) throw damaged(file, "its checksum differs");
+    const split = new CatbabiSplit(name, arraysOf(decodeSafetensors(bytes, { file }).tensors, file));
     const fault = splitFault(split.arrays, catbabiVocabulary.size, catbabiVocabulary.id("?")!);
     if (fault !== undefined) throw damaged(file, fault);
     const { stories, questions, tokens } = split.counts();
-    const said = header.splits[name];
-    if (stories !== said.stories || questions !== said.questions || tokens !== said.tokens) {
+    if (stories !== expected.stories || questions !== expected.questions || tokens !== expected.tokens) {
       throw damaged(file, `its counts differ from those in ${headerName}`);
     }
     return split;
@@ -151,9 +155,10 @@ export async function readHeader(path: string): Promise<CatbabiHeader> {
   }
   const version = (value as { version?: unknown } | null)?.version;
   if (typeof version === "number" && version !== preparedVersion) {
-    throw new DataError(`${file}: prepared form ${version}, this program reads ${preparedVersion}`, {
-      hint: "run `fwm data prepare catbabi` again",
-    });
+    throw new DataError(
+      `${path}: prepared by another version of fwm (format ${version}; this one reads ${preparedVersion})`,
+      { hint: "run `fwm data prepare catbabi` again" },
+    );
   }
   const { checksum, ...rest } = (typeof value === "object" ? value : {}) as { checksum?: unknown };
   const checked = headerSchema.safeParse(rest);
@@ -176,52 +181,33 @@ async function readPart(path: string, name: string): Promise<Buffer> {
   });
 }
 
-const magic = "FWMCATB1";
-const headBytes = 16;
+const vocabularyText = JSON.stringify(catbabiVocabulary.words, null, 1) + "\n";
 
-function packSplit({ offsets, tokens, answers, tasks }: SplitArrays): Uint8Array {
-  const bytes = Buffer.alloc(splitBytes(tasks.length, tokens.length));
-  bytes.write(magic, "latin1");
-  bytes.writeUInt32LE(tasks.length, 8);
-  bytes.writeUInt32LE(tokens.length, 12);
-  let at = headBytes;
-  for (const offset of offsets) at = bytes.writeUInt32LE(offset, at);
-  for (const token of tokens) at = bytes.writeUInt16LE(token, at);
-  bytes.set(answers, at);
-  bytes.set(tasks, at + answers.length);
-  return bytes;
-}
-
-function unpackSplit(bytes: Uint8Array, file: string): SplitArrays {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const head = Buffer.from(bytes.subarray(0, magic.length)).toString("latin1");
-  if (bytes.length < headBytes || head !== magic) throw damaged(file, `it does not begin with ${magic}`);
-  const stories = view.getUint32(8, true);
-  const tokens = view.getUint32(12, true);
-  const wanted = splitBytes(stories, tokens);
-  if (bytes.length !== wanted) throw damaged(file, `it has ${bytes.length} bytes, ${wanted} are announced`);
-  let at = headBytes;
-  const take = (length: number) => Uint8Array.prototype.slice.call(bytes, at, (at += length)).buffer;
+function tensorsOf({ offsets, tokens, answers, tasks }: SplitArrays): Tensors {
   return {
-    offsets: new Uint32Array(littleEndian(take(4 * (stories + 1)), 4)),
-    tokens: new Uint16Array(littleEndian(take(2 * tokens), 2)),
-    answers: new Uint8Array(take(tokens)),
-    tasks: new Uint8Array(take(stories)),
+    offsets: { dtype: "u32", shape: [offsets.length], data: offsets },
+    tokens: { dtype: "u16", shape: [tokens.length], data: tokens },
+    answers: { dtype: "bool", shape: [answers.length], data: answers },
+    tasks: { dtype: "u8", shape: [tasks.length], data: tasks },
   };
 }
 
-function splitBytes(stories: number, tokens: number): number {
-  return headBytes + 4 * (stories + 1) + 2 * tokens + tokens + stories;
-}
-
-/** The bytes in the machine's own order, swapped in place on a big-endian one. */
-function littleEndian(buffer: ArrayBufferLike, width: 2 | 4): ArrayBufferLike {
-  if (endianness() === "BE") {
-    const bytes = Buffer.from(buffer);
-    if (width === 2) bytes.swap16();
-    else bytes.swap32();
-  }
-  return buffer;
+/** The arrays of a split, whose types and sizes fit together. */
+function arraysOf(tensors: Tensors, file: string): SplitArrays {
+  const [stories, tokens] = [tensors.tasks?.data.length ?? 0, tensors.tokens?.data.length ?? 0];
+  const expected = {
+    offsets: { dtype: "u32", shape: [stories + 1] },
+    tokens: { dtype: "u16", shape: [tokens] },
+    answers: { dtype: "bool", shape: [tokens] },
+    tasks: { dtype: "u8", shape: [stories] },
+  } as const;
+  expectTensors(tensors, expected, { file });
+  return {
+    offsets: tensors.offsets!.data as Uint32Array,
+    tokens: tensors.tokens!.data as Uint16Array,
+    answers: tensors.answers!.data as Uint8Array,
+    tasks: tensors.tasks!.data as Uint8Array,
+  };
 }
 
 function damaged(file: string, what: string): DataError {

@@ -152,7 +152,6 @@ export class ColumnBatcher {
     const { seed, lengths } = this.#settings;
     const key = keyOf(seed, "length", this.#epoch, this.#windows);
     const base = uniform(key, 0) < lengths.halfProbability ? lengths.base / 2 : lengths.base;
-    // Counter 1 of `normal` is drawn from counters 2 and 3 of `uniform`.
     const length = Math.max(lengths.min, Math.floor(base + lengths.std * normal(key, 1)));
     return lengths.max > 0 ? Math.min(length, lengths.max) : length;
   }

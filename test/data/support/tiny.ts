@@ -1,17 +1,11 @@
 /**
  * A tiny bAbI in the files' own format, and archives of any content, for tests that need no real data.
  */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll } from "vitest";
-
-/** Where the real data lies when it is there: beside the repository. */
-export const realData = join(import.meta.dirname, "../../../../shared/data");
-/** Whether the real data is there; says so when it is not. */
-export const hasRealData = existsSync(join(realData, "babi-en-valid-10k.tar.gz"));
-if (!hasRealData) console.info("skipped: tests on real bAbI files, because ../shared/data is not there");
 
 // Each test file removes the folders it made, by name, and no others.
 const made: string[] = [];

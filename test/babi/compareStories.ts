@@ -1,17 +1,18 @@
 /**
- * How alike two sets of stories are: story length, questions per story, answers, words, and how far back the
+ * Compares two sets of stories: story length, questions per story, answers, words, and how far back the
  * facts behind an answer lie, for each task.
  *
  * Frequencies are compared by total variation: half the sum of the absolute differences, 0 for equal and 1 for
  * disjoint. A small sample lies some way off even from its own source, so a distance means little alone; the
  * report puts the distance between the real train and test files beside it.
  */
-import { type Story, storyTokens } from "./format.ts";
+import { type Story, storyTokens } from "../../src/babi/format.ts";
+import { mean, std } from "../../src/statistics.ts";
 
 /** Mean and standard deviation over stories. */
 export interface Spread {
   readonly mean: number;
-  readonly deviation: number;
+  readonly std: number;
 }
 
 /** What is counted in one task's stories. */
@@ -86,9 +87,7 @@ function count(counts: Map<string, number>, key: string): void {
 }
 
 function spread(values: readonly number[]): Spread {
-  const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
-  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / values.length;
-  return { mean, deviation: Math.sqrt(variance) };
+  return { mean: mean(values), std: std(values) };
 }
 
 /** Total variation between two tables of counts, each taken as frequencies. */
@@ -184,6 +183,6 @@ export function statisticsTable(rows: readonly StatisticsRow[]): string {
   return [head, head.map(() => "---:"), ...body].map((cells) => `| ${cells.join(" | ")} |`).join("\n") + "\n";
 }
 
-function shown({ mean, deviation }: Spread): string {
-  return deviation === 0 ? mean.toFixed(1) : `${mean.toFixed(1)} ± ${deviation.toFixed(1)}`;
+function shown(spread: Spread): string {
+  return spread.std > 0 ? `${spread.mean.toFixed(1)} ± ${spread.std.toFixed(1)}` : spread.mean.toFixed(1);
 }
