@@ -67,7 +67,7 @@ const nodeOnly = [
   /^store\//,
   /^cli\//,
   /^experiment\//,
-  /^data\/sources\//,
+  /^data\/(sources|text)\//,
   /^data\/prefetch/,
   // Reads run records.
   /^report\//,

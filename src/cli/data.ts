@@ -12,8 +12,10 @@ import {
 } from "../data/catbabi.ts";
 import { table, thousands } from "../report/table.ts";
 import { command, group } from "./command.ts";
+import { downloadDisplay } from "./downloadDisplay.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer, oneOf, text, value } from "./params.ts";
+import { prepareTextCommands } from "./prepareText.ts";
 
 const variants = ["10k", "1k"] as const satisfies readonly Variant[];
 const variant = oneOf(variants, { default: "10k", help: "questions per task" });
@@ -22,8 +24,8 @@ const tasks = value(
   parseTasks,
 );
 
-const prepareCommand = command({
-  name: "prepare",
+const prepareCatbabiCommand = command({
+  name: "catbabi",
   summary: "Turn bAbI's task files into catbAbI streams, ready to train on.",
   details:
     "Without --from the official archive is downloaded and checked. The result goes to --out, or to " +
@@ -41,7 +43,6 @@ const prepareCommand = command({
         "fwm data prepare catbabi --variant 1k --tasks 1,15 --from $BABI --allow-missing --out $EMPTY/small",
     },
   ],
-  args: { dataset: oneOf(["catbabi"]) },
   options: {
     variant,
     from: text({ placeholder: "folder or .tar.gz", help: "a local copy instead of a download" }),
@@ -241,25 +242,18 @@ const graphsCommand = command({
   },
 });
 
+const prepareCommands = group({
+  name: "prepare",
+  summary: "Turn files into data that is ready to train on.",
+  commands: [prepareCatbabiCommand, ...prepareTextCommands],
+});
+
 /** The `data` commands. */
 export const dataCommands = group({
   name: "data",
-  summary: "Prepare, count, solve and generate bAbI stories.",
-  commands: [prepareCommand, statsCommand, solveCommand, generateCommand, graphsCommand],
+  summary: "Prepare text and bAbI stories; count, solve and generate stories.",
+  commands: [prepareCommands, statsCommand, solveCommand, generateCommand, graphsCommand],
 });
-
-/** A bar that begins once the size of the download is known. */
-function downloadDisplay(out: Output) {
-  let bar: ReturnType<Output["progress"]> | undefined;
-  const show = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
-  return {
-    update(done: number, total: number | undefined) {
-      bar ??= out.progress({ label: "download", ...(total === undefined ? {} : { total }), show });
-      bar.update(done);
-    },
-    stop: () => bar?.stop(),
-  };
-}
 
 /** What a reader of the numbers must know about the data. */
 function warnAbout(

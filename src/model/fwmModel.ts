@@ -7,7 +7,7 @@
  * sizes 256 / 256 / 32 with three reads.
  */
 import { z } from "zod";
-import { gatherRows, reshape, scoped, state } from "../graph/index.ts";
+import { gatherRows, scoped, state } from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
@@ -18,6 +18,7 @@ import {
   fwmWeights,
   keysOf,
   releasedCatbabi,
+  traceOf,
 } from "./fwm.ts";
 import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
@@ -115,13 +116,11 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     },
     step(tokens, [h, c, F]) {
       const next = lstmStep(controller, gatherRows(table, tokens), { h: h!, c: c! });
-      const { y, F: after, written, read } = fwmStep(memory, next.h, F!);
-      const { k1, k2, v, beta } = written;
-      const keys = Object.fromEntries(read.e.map((key, i) => [`e${i + 1}`, key]));
+      const { y, F: after, ...vectors } = fwmStep(memory, next.h, F!);
       return {
         logits: linear(output, y),
         state: [next.h, next.c, after],
-        trace: { k1, k2, v, beta: reshape(beta, [-1]), n0: read.n, ...keys },
+        trace: traceOf(vectors),
       };
     },
     tracer: fwmTracer(config, variant.keys),

@@ -1,5 +1,8 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
+import { awdFwmSystem } from "./awdFwm.ts";
+import { awdLstmSystem } from "./awdLstm.ts";
+import { awdTxlSystem } from "./awdTxl.ts";
 import { deltaNetSystem } from "./deltaNetModel.ts";
 import { fwmSystem } from "./fwmModel.ts";
 import { jbfwSystem } from "./jbfwModel.ts";
@@ -10,6 +13,9 @@ import { transformerXlSystem } from "./transformerXlModel.ts";
 
 /** The systems that read a stream of tokens. */
 const builtIn = {
+  "awd-fwm": awdFwmSystem,
+  "awd-lstm": awdLstmSystem,
+  "awd-txl": awdTxlSystem,
   fwm: fwmSystem,
   lstm: lstmSystem,
   "transformer-xl": transformerXlSystem,

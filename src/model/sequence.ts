@@ -49,12 +49,21 @@ export interface WindowInput {
   readonly positions?: Tensor;
   /** Set where no `residual` can be looked at: nothing may be found by iteration. */
   readonly exact?: boolean;
+  /** Scalar that the output is softened by; where it acts (hidden vector, logits) is the system's. */
+  readonly temperature?: Tensor;
 }
 
 /** What a system makes of a window. */
 export interface WindowOutput {
   /** [T, B, V], or [B, Q, V] at the positions. */
   readonly logits: Tensor;
+  /**
+   * Negative log probabilities of targets, i32 [T, B] or [B, Q], where they are not those of softmax(logits), or are
+   * better had without all logits at once. Whoever scores uses them if they are there.
+   */
+  readonly losses?: (targets: Tensor) => Tensor;
+  /** Mean of these losses over a mask, f32 like the targets, with its gradient. Whoever trains uses it if it is there. */
+  readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */

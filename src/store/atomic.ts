@@ -95,10 +95,16 @@ export async function writeFileAtomically(
   });
 }
 
-/** Makes a folder of plain files that is either absent or whole; the target must be absent or empty. */
+/** A file's bytes: whole, or piece by piece as they are made. */
+export type FileContent = Uint8Array | AsyncIterable<Uint8Array>;
+
+/**
+ * Makes a folder of plain files that is either absent or whole; the target must be absent or empty. The files are
+ * written in the order given, each one's pieces taken only then.
+ */
 export async function writeFolderAtomically(
   path: string,
-  files: ReadonlyMap<string, Uint8Array>,
+  files: ReadonlyMap<string, FileContent>,
   fs: FileSystem = nodeFileSystem,
 ): Promise<void> {
   const temporary = temporaryBeside(path);
@@ -158,9 +164,11 @@ export function temporaryBeside(path: string, tag = `${process.pid}-${temporarie
   return join(dirname(path), `${prefix}${tag}-${basename(path)}`);
 }
 
-async function writeSynced(path: string, content: Uint8Array | string, fs: FileSystem): Promise<void> {
+async function writeSynced(path: string, content: FileContent | string, fs: FileSystem): Promise<void> {
   await withHandle(await fs.open(path, "wx"), async (handle) => {
-    await handle.writeFile(content);
+    // On an open handle each call goes on where the last one stopped.
+    if (typeof content === "string" || content instanceof Uint8Array) await handle.writeFile(content);
+    else for await (const piece of content) await handle.writeFile(piece);
     await handle.sync();
   });
 }
@@ -194,6 +202,8 @@ async function guarded(
     // A disk that refuses writes may refuse this too; the first error is the one to report, and the
     // leftover is cleared at the next start.
     await fs.rm(temporary, { recursive: true, force: true }).catch(() => undefined);
+    // What makes a file's pieces has its own reasons to stop.
+    if (error instanceof FwmError || (error as Error).name === "AbortError") throw error;
     throw new StorageError(action, path, error);
   }
 }

@@ -93,16 +93,39 @@ export function encodeSafetensors(
   // Largest elements first: then every tensor begins at a multiple of its element size.
   entries.sort((a, b) => elementSize(b.tensor) - elementSize(a.tensor) || (a.name < b.name ? -1 : 1));
 
+  const head = encodeHead(
+    entries.map(({ name, tensor: { dtype, shape } }) => ({ name, dtype, shape })),
+    metadata,
+  );
+  const bytes = new Uint8Array(entries.reduce((end, { size }) => end + size, head.length));
+  bytes.set(head);
+  let offset = head.length;
+  for (const { tensor, size } of entries) {
+    bytes.set(new Uint8Array(tensor.data.buffer, tensor.data.byteOffset, size), offset);
+    offset += size;
+  }
+  return bytes;
+}
+
+/** A tensor as a header lists it. */
+export interface TensorEntry {
+  readonly name: string;
+  readonly dtype: TensorDType;
+  readonly shape: readonly number[];
+}
+
+/** A file's bytes before its data, for tensors that are written after it in this order, piece by piece. */
+export function encodeHead(
+  tensors: readonly TensorEntry[],
+  metadata: Readonly<Record<string, string>> = {},
+): Uint8Array<ArrayBuffer> {
   const fields: string[] = [];
   if (Object.keys(metadata).length > 0)
     fields.push(`${JSON.stringify(metadataKey)}:${JSON.stringify(metadata)}`);
   let end = 0;
-  for (const { name, tensor, size } of entries) {
-    const value = {
-      dtype: elementTypes[tensor.dtype].name,
-      shape: tensor.shape,
-      data_offsets: [end, (end += size)],
-    };
+  for (const { name, dtype, shape } of tensors) {
+    const { name: type, size } = elementTypes[dtype];
+    const value = { dtype: type, shape, data_offsets: [end, (end += byteSize(shape, size)!)] };
     fields.push(`${JSON.stringify(name)}:${JSON.stringify(value)}`);
   }
   const json = new TextEncoder().encode(`{${fields.join(",")}}`);
@@ -113,17 +136,10 @@ export function encodeSafetensors(
       most: `${longestHeader} bytes`,
     });
   }
-
-  const bytes = new Uint8Array(8 + headerLength + end);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(headerLength), true);
-  bytes.fill(0x20, 8, 8 + headerLength);
-  bytes.set(json, 8);
-  let offset = 8 + headerLength;
-  for (const { tensor, size } of entries) {
-    bytes.set(new Uint8Array(tensor.data.buffer, tensor.data.byteOffset, size), offset);
-    offset += size;
-  }
-  return bytes;
+  const head = new Uint8Array(8 + headerLength).fill(0x20, 8);
+  new DataView(head.buffer).setBigUint64(0, BigInt(headerLength), true);
+  head.set(json, 8);
+  return head;
 }
 
 /** What `decodeSafetensors` is told about the bytes. */

@@ -65,7 +65,10 @@ export interface TrainerSettings {
 export interface TrainStep {
   readonly loss: number;
   readonly gradNorm: number;
-  /** i32, as the targets: the most probable token at each. Overwritten by the next step. */
+  /**
+   * i32, as the targets: the most probable token at each; empty for a system that has no logits of all words at once.
+   * Overwritten by the next step.
+   */
   readonly predicted: Int32Array;
   /** An iteration did not converge, and the window was computed again without it. */
   readonly fallback: boolean;
@@ -97,6 +100,8 @@ const averagePrefix = "average.";
 const asgdPrefix = "asgd.average.";
 /** Prefix, in a checkpoint, of weights whose average is what evaluation uses. */
 const rawPrefix = "raw.";
+
+const nothing = new Int32Array(0);
 
 /** Which optimizer a program steps with; `read` only carries the recurrent state on. */
 type Phase = "first" | "averaging" | "read";
@@ -151,7 +156,7 @@ export class SequenceTrainer {
       out = await program.run(inputs, key, isSound);
     }
     const [loss, gradNorm] = [Number(out.loss![0]), Number(out.gradNorm![0])];
-    const step = { loss, gradNorm, predicted: out.predicted as Int32Array, fallback };
+    const step = { loss, gradNorm, predicted: (out.predicted ?? nothing) as Int32Array, fallback };
     return isSound(out) ? step : { ...step, nonFinite: this.firstNonFinite(program, loss) };
   }
 
@@ -159,7 +164,7 @@ export class SequenceTrainer {
   private async read(batch: TokenBatch): Promise<TrainStep> {
     const program = await this.program("read", batch, true);
     await program.run(inputsOf(batch));
-    return { loss: 0, gradNorm: 0, predicted: new Int32Array(0), fallback: false };
+    return { loss: 0, gradNorm: 0, predicted: nothing, fallback: false };
   }
 
   private firstNonFinite(program: Program, loss: number): string {
@@ -198,7 +203,12 @@ export class SequenceTrainer {
     const { loss, predicted, residual } = window;
     return {
       name: "train",
-      outputs: { loss, gradNorm, predicted, ...(residual ? { residual } : {}) },
+      outputs: {
+        loss,
+        gradNorm,
+        ...(predicted ? { predicted } : {}),
+        ...(residual ? { residual } : {}),
+      },
       updates: [...updates, ...window.updates],
     };
   }
@@ -325,7 +335,7 @@ export class SequenceEvaluator {
     return {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
-      predicted: (out.predicted ?? new Int32Array(0)) as Int32Array,
+      predicted: (out.predicted ?? nothing) as Int32Array,
     };
   }
 
@@ -339,7 +349,7 @@ export class SequenceEvaluator {
 const evaluation = { training: false, exact: true };
 
 function evaluated({ updates, loss, losses, predicted }: LossWindow) {
-  return { updates, outputs: { loss, losses, predicted } };
+  return { updates, outputs: { loss, losses, ...(predicted ? { predicted } : {}) } };
 }
 
 function evalPrefix(batch: number): string {
@@ -380,12 +390,13 @@ function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-interface LossWindow extends BuiltWindow {
+interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
   readonly objective: Tensor;
   readonly losses: Tensor;
-  readonly predicted: Tensor;
+  /** Absent where the system gives losses without all logits at once. */
+  readonly predicted?: Tensor;
 }
 
 function lossWindow(
@@ -394,13 +405,18 @@ function lossWindow(
   prefix: string,
   how: Pick<WindowInput, "training" | "exact">,
 ): LossWindow {
-  const built = readWindow(model, batch, prefix, how);
-  const { logits, penalty } = built;
+  const { logits, loss: lossOf, losses: lossesOf, penalty, ...built } = readWindow(model, batch, prefix, how);
   return scoped("output", () => {
     const wanted = logits.shape.slice(0, -1);
     const targets = input("targets", wanted, "i32");
-    const loss = crossEntropy(logits, targets, input("lossMask", wanted));
-    const objective = penalty ? add(loss, penalty) : loss;
-    return { ...built, loss, objective, losses: classLosses(logits, targets), predicted: argmax(logits) };
+    const lossMask = input("lossMask", wanted);
+    const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
+    return {
+      ...built,
+      loss,
+      objective: penalty ? add(loss, penalty) : loss,
+      losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
+      ...(lossesOf ? {} : { predicted: argmax(logits) }),
+    };
   });
 }

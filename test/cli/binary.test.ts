@@ -26,7 +26,7 @@ function fwm(argv: string[], env: Record<string, string> = {}) {
 describe("the built program", skipUnless(isBuilt, "dist/ is not there; run `npm run build`"), () => {
   test("prints its version and help", async () => {
     expect(await fwm(["--version"])).toEqual({ code: 0, stdout: "0.1.0\n", stderr: "" });
-    const { code, stdout } = await fwm(["data", "prepare", "--help"]);
+    const { code, stdout } = await fwm(["data", "prepare", "catbabi", "--help"]);
     expect([code, stdout.includes("Examples:")]).toEqual([0, true]);
   });
 

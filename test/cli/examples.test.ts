@@ -2,6 +2,7 @@
  * The examples in every command's help are run: as they stand, or by the cheap variant they name. What `$NAMES`
  * stand for, and what data the commands find, is prepared here.
  */
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import type { Command, CommandEntry } from "../../src/cli/command.ts";
@@ -14,6 +15,11 @@ const places: Record<string, string> = {};
 beforeAll(async () => {
   places.BABI = tinyFolder();
   places.EMPTY = emptyFolder();
+  places.TEXT = emptyFolder();
+  for (const split of ["train", "valid", "test"]) {
+    const lines = Array.from({ length: 60 }, (_, i) => `the ${i % 7} of ${split}`);
+    writeFileSync(join(places.TEXT, `${split}.txt`), lines.join("\n") + "\n");
+  }
   places.FWM_DATA = join(places.EMPTY, "data");
   const prepared = await run(["data", "prepare", "catbabi", "--from", places.BABI, "--allow-missing"], {
     env: { FWM_DATA: places.FWM_DATA },

@@ -2,6 +2,9 @@
 import { greater, input, reshape, scan, stateAttrs, type Tensor, where } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { sizeOf } from "../../src/graph/tensor.ts";
+import { awdFwmPtb } from "../../src/model/awdFwm.ts";
+import { awdLstmPtb } from "../../src/model/awdLstm.ts";
+import { awdTxlPtb } from "../../src/model/awdTxl.ts";
 import { deltaNetDefaults } from "../../src/model/deltaNetModel.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
 import { jbfwDefaults } from "../../src/model/jbfwModel.ts";
@@ -15,11 +18,20 @@ import { State } from "../../src/runtime/state.ts";
 
 const sizes = { vocabulary: 11, embedding: 3, hidden: 4 };
 
+const awd = {
+  ...sizes,
+  layers: 3,
+  dropout: { word: 0.2, input: 0.3, between: 0.4, output: 0.5, weight: 0.4 },
+};
+
 /**
  * Settings of every system, small, with all its dropout on: a system without its line here does not compile, and with
  * it has the tests of systems.test.ts.
  */
 export const smallSystems: { [Name in SystemSettings["name"]]: Extract<SystemSettings, { name: Name }> } = {
+  "awd-fwm": { ...awdFwmPtb, ...awd, memory: 3, reads: 2, chunk: 4 },
+  "awd-lstm": { ...awdLstmPtb, ...awd },
+  "awd-txl": { ...awdTxlPtb, vocabulary: 11, embedding: 6, layers: 2, heads: 2, headSize: 3, inner: 10 },
   fwm: { ...fwmDefaults, ...sizes, memory: 3, reads: 2, chunk: 4 },
   lstm: {
     ...lstmDefaults,

@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { UsageError } from "../../errors.ts";
 import {
   errorCode,
+  type FileContent,
   type FileSystem,
   nodeFileSystem,
   StorageError,
@@ -20,7 +21,7 @@ import {
  */
 export async function replaceFolder(
   path: string,
-  files: ReadonlyMap<string, Uint8Array>,
+  files: ReadonlyMap<string, FileContent>,
   mark: string,
   fs: FileSystem = nodeFileSystem,
 ): Promise<void> {
