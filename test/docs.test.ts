@@ -187,7 +187,7 @@ test("examples that import the package are right in strict TypeScript", () => {
         fwm: source("index.ts"),
         "fwm/engine": source("engine.ts"),
         "fwm/inference": source("inference/index.ts"),
-        zod: [join(root, "node_modules/zod")],
+        zod: [join(root, "node_modules/zod/index.d.ts")],
       },
     },
     include: ["*.mts"],
