@@ -144,7 +144,7 @@ describe("docs/engine.md", () => {
   });
 });
 
-const pages = ["README.md", "CHANGELOG.md", "src/README.md"].concat(
+const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "results/README.md", "src/README.md"].concat(
   readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
 );
 
@@ -187,6 +187,7 @@ test("examples that import the package are right in strict TypeScript", () => {
         fwm: source("index.ts"),
         "fwm/engine": source("engine.ts"),
         "fwm/inference": source("inference/index.ts"),
+        zod: [join(root, "node_modules/zod/index.d.ts")],
       },
     },
     include: ["*.mts"],
@@ -214,8 +215,8 @@ describe.each(pages)("%s", (name) => {
   test("numbers beside a result file are the file's", () => {
     // A row of a table or a sentence, and the result it links to.
     const passages = text.split(/\n(?=\|)|\n\n|\. (?=[A-Z])/);
-    const ofRewards = new Set(rewardTables(text).flatMap(({ rows }) => rows));
-    for (const passage of passages.filter((part) => !ofRewards.has(part))) {
+    const ofReturns = new Set(returnTables(text).flatMap(({ rows }) => rows));
+    for (const passage of passages.filter((part) => !ofReturns.has(part))) {
       for (const file of resultsNamed(passage)) {
         const wanted = scoreOf(readResult(name, file));
         if (wanted) expect(passage.replaceAll("**", ""), file).toContain(wanted);
@@ -223,8 +224,8 @@ describe.each(pages)("%s", (name) => {
     }
   });
 
-  test("rewards in a table are the result file's, episode for episode", () => {
-    for (const { columns, rows } of rewardTables(text)) {
+  test("returns in a table are the result file's, episode for episode", () => {
+    for (const { columns, rows } of returnTables(text)) {
       for (const row of rows) {
         const [file] = resultsNamed(row);
         if (!file) continue;
@@ -232,9 +233,9 @@ describe.each(pages)("%s", (name) => {
         const cells = cellsOf(row).map((cell) => cell.replaceAll("**", ""));
         columns.forEach((episode, i) => {
           if (i === 0) return;
-          const point = result.rewards!.find((reward) => reward.episode === episode);
+          const point = returnsOf(result).find((reached) => reached.episode === episode);
           expect(cells[i], `${file}, column ${i}`).toBe(
-            episode ? (point?.test.toFixed(1) ?? "") : scoreOf(result),
+            episode ? (point?.mean.toFixed(1) ?? "") : scoreOf(result),
           );
         });
       }
@@ -242,12 +243,21 @@ describe.each(pages)("%s", (name) => {
   });
 });
 
+/** What is read of a result file; `reward` and `rewards` are the names of version 0.1. */
 interface Result {
   score?: {
     accuracy?: number;
+    return?: { mean: number; standardError: number };
     reward?: { mean: number; standardError: number };
   } | null;
+  returns?: { episode: number; heldOut: number }[];
   rewards?: { episode: number; test: number }[];
+}
+
+/** Mean returns of an agent on graphs it is not trained on. */
+function returnsOf({ returns, rewards }: Result): { episode: number; mean: number }[] {
+  if (returns) return returns.map(({ episode, heldOut }) => ({ episode, mean: heldOut }));
+  return rewards!.map(({ episode, test }) => ({ episode, mean: test }));
 }
 
 function readResult(page: string, file: string): Result {
@@ -259,9 +269,10 @@ function resultsNamed(passage: string): string[] {
   return [...passage.matchAll(/\]\(([^)\s]*results\/[^)\s]+\.json)\)/g)].map(([, file]) => file!);
 }
 
-/** The score as pages tell it. */
+/** The score as pages write it. */
 function scoreOf({ score }: Result): string | undefined {
-  if (score?.reward) return `${score.reward.mean.toFixed(2)} ± ${score.reward.standardError.toFixed(2)}`;
+  const reached = score?.return ?? score?.reward;
+  if (reached) return `${reached.mean.toFixed(2)} ± ${reached.standardError.toFixed(2)}`;
   return score?.accuracy === undefined ? undefined : `${(100 * score.accuracy).toFixed(2)} %`;
 }
 
@@ -272,8 +283,8 @@ function cellsOf(row: string): string[] {
     .map((cell) => cell.trim());
 }
 
-/** The tables of rewards: the episode of each column, if it is one, and the rows. */
-function rewardTables(text: string): { columns: (number | undefined)[]; rows: string[] }[] {
+/** The tables of returns: the episode of each column, if it is one, and the rows. */
+function returnTables(text: string): { columns: (number | undefined)[]; rows: string[] }[] {
   return [...text.matchAll(/(?:^\|.*\n?)+/gm)].flatMap(([found]) => {
     const [head, , ...rows] = found.trimEnd().split("\n");
     const columns = cellsOf(head!).map((cell) => {

@@ -50,6 +50,7 @@ describe("docs/library.md", () => {
         "The memory alone",
         "Training",
         "Agents",
+        "Systems and kinds of your own",
         "Data",
         "Runs",
         "The engine",
@@ -68,6 +69,7 @@ describe("docs/library.md", () => {
         code
           .replace(/from "fwm"/g, `from ${source("src/index.ts")}`)
           .replace(/from "fwm\/engine"/g, `from ${source("src/engine.ts")}`)
+          .replace(/from "zod"/g, `from ${source("node_modules/zod/index.js")}`)
           .replace(/"(runs|handed-on)(?=[/"])/g, (_, name: string) => `"${join(folder, name)}`),
       );
       const log = vi.spyOn(console, "log").mockReturnValue();
