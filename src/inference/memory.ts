@@ -93,15 +93,21 @@ export class AssociativeMemory {
     const vOld = lookUp(F, key, V);
     const update = new Float64Array(V);
     for (let c = 0; c < V; c++) update[c] = beta * this.scale * (v[c]! - vOld[c]!);
-    const written = (row: number, c: number): number => F[row * V + c]! + key[row]! * update[c]!; //       (3)
     let squares = 0;
-    for (let row = 0; row < key.length; row++) for (let c = 0; c < V; c++) squares += written(row, c) ** 2;
+    for (let row = 0, at = 0; row < key.length; row++) {
+      const share = key[row]!;
+      for (let c = 0; c < V; c++, at++) {
+        const written = F[at]! + share * update[c]!; //                                                     (3)
+        squares += written * written;
+      }
+    }
     // Nothing has been changed so far.
     if (!Number.isFinite(squares)) throw tooLarge("write", "keys, value or beta");
     // Scaled down only above norm 1, so that a nearly empty memory is not inflated.
-    const share = squares > 1 ? 1 / Math.sqrt(squares) : 1;
+    const scale = squares > 1 ? 1 / Math.sqrt(squares) : 1;
     for (let row = 0, at = 0; row < key.length; row++) {
-      for (let c = 0; c < V; c++, at++) F[at] = share * written(row, c); //                                   (4)
+      const share = key[row]!;
+      for (let c = 0; c < V; c++, at++) F[at] = scale * (F[at]! + share * update[c]!); //                      (4)
     }
     return vOld;
   }

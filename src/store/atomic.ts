@@ -117,6 +117,29 @@ export async function writeFolderAtomically(
   });
 }
 
+/**
+ * Makes a folder and those above it; gives whether it was absent. One by one, because Node's own recursion reports a
+ * read-only file system as a missing folder.
+ */
+export async function makeFolders(path: string, fs: FileSystem = nodeFileSystem): Promise<boolean> {
+  try {
+    await fs.mkdir(path);
+    return true;
+  } catch (error) {
+    if (errorCode(error) === "ENOENT" && dirname(path) !== path) {
+      await makeFolders(dirname(path), fs);
+      await fs.mkdir(path);
+      return true;
+    }
+    const isFolder = await promises.stat(path).then(
+      (info) => info.isDirectory(),
+      () => false,
+    );
+    if (isFolder) return false;
+    throw error;
+  }
+}
+
 /** Removes a file or folder in one step as seen from outside: it is renamed away first. */
 export async function removeAtomically(path: string, fs: FileSystem = nodeFileSystem): Promise<void> {
   const temporary = temporaryBeside(path);

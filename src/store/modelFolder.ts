@@ -8,7 +8,14 @@
 import { access, readdir, rmdir } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
-import { errorCode, type FileSystem, nodeFileSystem, StorageError, writeFolderAtomically } from "./atomic.ts";
+import {
+  errorCode,
+  type FileSystem,
+  makeFolders,
+  nodeFileSystem,
+  StorageError,
+  writeFolderAtomically,
+} from "./atomic.ts";
 import { listCheckpoints, readChosen, readPointer } from "./checkpoint.ts";
 import {
   checkpointFiles,
@@ -111,7 +118,7 @@ async function makeWay(target: string, fs: FileSystem): Promise<void> {
       throw new StorageError(`cannot write to ${basename(target)}`, target, error);
     });
   }
-  await fs.mkdir(dirname(target), { recursive: true }).catch((error: unknown) => {
+  await makeFolders(dirname(target), fs).catch((error: unknown) => {
     throw new StorageError(`cannot make ${basename(dirname(target))}`, dirname(target), error);
   });
 }

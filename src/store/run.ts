@@ -13,6 +13,7 @@ import {
   errorCode,
   type FileSystem,
   isTemporary,
+  makeFolders,
   nodeFileSystem,
   removeLeftovers,
   StorageError,
@@ -318,9 +319,9 @@ async function namesIn(path: string, isWanted: (entry: Dirent) => boolean = () =
 
 async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
   try {
-    const made = await fs.mkdir(path, { recursive: true });
-    if (made !== undefined) await syncFolder(dirname(path), fs);
-    return made !== undefined;
+    const made = await makeFolders(path, fs);
+    if (made) await syncFolder(dirname(path), fs);
+    return made;
   } catch (error) {
     if (errorCode(error) === "EEXIST" || errorCode(error) === "ENOTDIR") {
       throw new UsageError(`${path}: exists and is not a folder`, { hint: "choose another --out" });

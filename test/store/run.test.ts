@@ -1,11 +1,12 @@
 /** Run folders: begun once, locked, resumed exactly, listed quickly. */
 import { spawn } from "node:child_process";
+import * as promises from "node:fs/promises";
 import { mkdir, readdir, readFile, rm, symlink, truncate, utimes, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { DataError, FwmError, UsageError } from "../../src/errors.ts";
-import { StorageError, temporaryBeside } from "../../src/store/atomic.ts";
+import { type FileSystem, StorageError, temporaryBeside } from "../../src/store/atomic.ts";
 import { listCheckpoints } from "../../src/store/checkpoint.ts";
 import { acquireLock, isRunning, lockFile, thisProcess } from "../../src/store/lock.ts";
 import { MetricsWriter, readMetrics } from "../../src/store/metrics.ts";
@@ -334,6 +335,17 @@ describe("a disk that fails", () => {
       expect((error as StorageError).code, failing).toBe("EROFS");
       expect(error.message).toMatch(/read-only[\s\S]*mount it for writing/);
     }
+  });
+
+  it("that is read-only is not taken for a missing folder", async () => {
+    const path = await freshPath();
+    const fs = {
+      ...promises,
+      // As Node does on a read-only file system.
+      mkdir: (_path: string, options?: { recursive?: boolean }) =>
+        Promise.reject(systemError(options?.recursive ? "ENOENT" : "EROFS")),
+    } as unknown as FileSystem;
+    await expect(createRun(path, description(), { fs })).rejects.toMatchObject({ code: "EROFS" });
   });
 
   it("at the end of a run is reported, and the lock is released all the same", async () => {

@@ -41,7 +41,7 @@ const hostile: readonly (() => unknown)[] = [
   () => true,
   () => "",
   () => "constructor",
-  () => "../../../etc/passwd",
+  () => "../../outside",
   () => "\u001b]0;x\u0007\u001b[2J\u202e",
   () => "x".repeat(100_000),
   () => [],

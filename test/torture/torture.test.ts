@@ -167,14 +167,20 @@ describe("a run with a damaged or hostile file", () => {
 
   /** Writes the manifest anew, as one would who means harm. */
   async function sign(folder: string, step: number): Promise<void> {
-    const names = (await readdir(folder)).filter((name) => name !== manifestFile);
+    const entries = await readdir(folder, { withFileTypes: true });
     const files = new Map<string, Uint8Array>();
-    for (const name of names) files.set(name, await readFile(join(folder, name)));
+    for (const entry of entries) {
+      if (entry.isFile() && entry.name !== manifestFile) {
+        files.set(entry.name, await readFile(join(folder, entry.name)));
+      }
+    }
     const manifest = describeFiles(files, { kind: "checkpoint", step, best: "checkpoint-2" });
     await writeFile(join(folder, manifestFile), encodeManifest(manifest));
   }
 
-  async function damage(choices: Choices, folder: string): Promise<{ checkpoint?: string; signed: boolean }> {
+  /** Damages a file; `unsigned` has the checkpoints whose manifest tells of it. */
+  async function damage(choices: Choices, folder: string, unsigned: Set<string>): Promise<void> {
+    count("damaged or hostile files");
     const checkpoint = choices.of(["checkpoint-2", "checkpoint-3"]);
     const inside = [
       "config.json",
@@ -197,10 +203,12 @@ describe("a run with a damaged or hostile file", () => {
     const path = isInside ? join(folder, checkpoint, name) : join(folder, name);
     const bytes = await readFile(path).catch(() => Buffer.from('{"token":"t"}'));
     if (choices.chance(0.06)) {
-      await rm(path, { force: true });
+      await rm(path, { recursive: true, force: true });
       if (choices.chance(0.3)) await mkdir(path);
-      else if (choices.chance(0.5)) await symlink("/etc/passwd", path);
-      return isInside ? { checkpoint, signed: false } : { signed: false };
+      else if (choices.chance(0.5)) await symlink(join(folder, "..", "outside"), path);
+      if (isInside && name !== manifestFile) unsigned.add(checkpoint);
+      else unsigned.delete(checkpoint);
+      return;
     }
     const changed = choices.chance(0.4)
       ? mutateBytes(choices, bytes)
@@ -213,11 +221,17 @@ describe("a run with a damaged or hostile file", () => {
               .map((line) => (name === metricsFile && choices.chance(0.5) ? line : mutateJson(choices, line)))
               .join("\n"),
           );
-    await writeFile(path, changed);
-    if (!isInside || Buffer.compare(changed, bytes) === 0) return { signed: true };
-    if (name === manifestFile || choices.chance(0.4)) return { checkpoint, signed: name === manifestFile };
-    await sign(join(folder, checkpoint), Number(checkpoint.at(-1)));
-    return { checkpoint, signed: true };
+    // Never through a link, and not into a folder, that an earlier damage put there.
+    await rm(path, { recursive: true, force: true });
+    await writeFile(path, changed, { flag: "wx" });
+    if (!isInside || Buffer.compare(changed, bytes) === 0) return;
+    if (name !== manifestFile && choices.chance(0.4)) {
+      unsigned.add(checkpoint);
+      return;
+    }
+    // A manifest that was changed may have lost what it told.
+    unsigned.delete(checkpoint);
+    if (name !== manifestFile) await sign(join(folder, checkpoint), Number(checkpoint.at(-1)));
   }
 
   /** Everything a program reads of a run, each on its own. */
@@ -251,9 +265,10 @@ describe("a run with a damaged or hostile file", () => {
       const choices = new Choices(seed, "damage");
       const folder = join(await scratch(), "run");
       await cp(base, folder, { recursive: true });
-      const { checkpoint, signed } = await damage(choices, folder);
-      count("damaged or hostile files");
-      for (; choices.chance(0.4); count("damaged or hostile files")) await damage(choices, folder);
+      await writeFile(join(folder, "..", "outside"), "not of this run");
+      const unsigned = new Set<string>();
+      do await damage(choices, folder, unsigned);
+      while (choices.chance(0.4));
       for (const [name, read] of Object.entries(readers)) {
         const begin = performance.now();
         try {
@@ -265,9 +280,11 @@ describe("a run with a damaged or hostile file", () => {
         }
         expect(performance.now() - begin, name).toBeLessThan(20_000);
       }
-      if (checkpoint && !signed)
-        await expect(loadCheckpoint(join(folder, checkpoint))).rejects.toThrow(FwmError);
+      for (const name of unsigned) {
+        await expect(loadCheckpoint(join(folder, name)), name).rejects.toThrow(FwmError);
+      }
       await expectHarmlessResumption(folder);
+      expect(await readFile(join(folder, "..", "outside"), "utf8")).toBe("not of this run");
       await rm(folder, { recursive: true, force: true });
     });
   });
