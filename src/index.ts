@@ -34,7 +34,7 @@ export {
   type StorySource,
 } from "./data/streams.ts";
 export { catbabiVocabulary, Vocabulary } from "./data/vocabulary.ts";
-// Meta-reinforcement learning: random graphs, the rules they are played by, and the players that frame an agent
+// Meta-reinforcement learning: random graphs, the environment on them, and the baselines for agents
 export {
   type Baseline,
   explorerBaseline,
