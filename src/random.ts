@@ -4,7 +4,7 @@
  * A resumed run therefore draws what an uninterrupted one would, whatever was drawn before. Every random number
  * of the program comes from one function, Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers:
  * as easy as 1, 2, 3", 2011): additions, rotations and exclusive-ors, which 32-bit integer arithmetic in
- * JavaScript does exactly. It passes the statistical test suites; it is not meant for secrets.
+ * JavaScript does exactly. Its authors report that it passes BigCrush; it is not meant for secrets.
  *
  * A key serves one kind of draw: `bits`, `uniform` and `integer` read the same 32 bits of a counter, `normal` and
  * `fillMask` all 64.

@@ -56,10 +56,10 @@ export const observationSize = 17;
 export const successReward = 10;
 
 /** Paid for an action that has no edge at the agent's location. */
-export const invalidReward = -0.05;
+const invalidReward = -0.05;
 
 /** Failures after which reward and agent are placed anew. */
-export const mostFailures = 6;
+const mostFailures = 6;
 
 const none = -1;
 

@@ -7,14 +7,9 @@
 
 export {
   type Baseline,
-  type BaselineCheck,
-  type BaselineResult,
-  type BaselineSettings,
   checkBaselines,
-  measureBaseline,
   randomBaseline,
   runBaseline,
-  shortestActions,
   shortestPathBaseline,
 } from "./baselines.ts";
 export { fillUniform, type Purpose, purpose } from "./draws.ts";

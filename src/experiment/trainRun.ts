@@ -118,7 +118,8 @@ async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
     return end;
   } catch (error) {
     if (error instanceof Error) {
-      if (error.name === "DivergedError") state = "diverged";
+      // A number that is not finite may be found by the step, or only when it is to be saved.
+      if (error.name === "DivergedError" || error.name === "NonFiniteError") state = "diverged";
       note = error.message.split("\n")[0]!;
     }
     throw error;

@@ -12,7 +12,7 @@ import {
 
 const counts = (entries: Record<string, number>) => new Map(Object.entries(entries));
 
-test("total variation is the share that would have to move", () => {
+test("total variation is the fraction that would have to move", () => {
   expect(totalVariation(counts({ a: 1, b: 1 }), counts({ a: 2, b: 2 }))).toBe(0);
   expect(totalVariation(counts({ a: 3 }), counts({ b: 5 }))).toBe(1);
   expect(totalVariation(counts({ a: 1, b: 3 }), counts({ a: 2, b: 2 }))).toBe(0.25);

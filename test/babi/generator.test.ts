@@ -70,7 +70,7 @@ describe.each(tasks)("task %i", (task) => {
   });
 });
 
-// Where one fact is not told by another: what the supports say is enough for the answer.
+// Where one fact does not follow from another: what the supports say is enough for the answer.
 test.each([1, 4, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20])(
   "task %i: the supporting facts alone give the answer",
   (task) => {

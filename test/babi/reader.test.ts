@@ -109,7 +109,7 @@ test("pronouns mean who was spoken of last", () => {
   expect(() => read("Mary went to the kitchen.", "Then he went to the office.")).toThrow("'he'");
 });
 
-test("a day is ordered by its times, however it is told", () => {
+test("a day is ordered by its times, in whatever order it is stated", () => {
   expect(
     read(
       "This evening Julie went to the school.",

@@ -146,7 +146,7 @@ describe("the real 1k files", needsRealData, () => {
 });
 
 describe("a copy of bAbI", () => {
-  test("loses the last story of each whole file, keeps it when told, and keeps all of a partial file", async () => {
+  test("loses the last story of each whole file, keeps it when asked to, and keeps all of a partial file", async () => {
     const from = tinyFolder((files) => {
       files.set("qa2_train.partial.txt", files.get("qa1_train.txt")!);
     });

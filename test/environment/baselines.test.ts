@@ -3,6 +3,7 @@
  * what it may know.
  */
 import { describe, expect, it } from "vitest";
+import { shortestActions } from "../../src/environment/baselines.ts";
 import {
   checkBaselines,
   explorerBaseline,
@@ -11,15 +12,15 @@ import {
   randomBaseline,
   runBaseline,
   sampleGraphSets,
-  shortestActions,
   shortestPathBaseline,
 } from "../../src/environment/index.ts";
+import { mean, standardError } from "../../src/statistics.ts";
 
 /**
- * The expected total of a baseline on one graph, exactly: backwards over the 30 steps, over every reward
+ * The expected return of a baseline on one graph, exactly: backwards over the 30 steps, over every reward
  * location, agent location and count of failures. `act` gives the probabilities of the three actions.
  */
-function expectedTotal(
+function expectedReturn(
   next: (from: number, action: number) => number,
   act: (reward: number, at: number) => number[],
   resets: boolean,
@@ -93,7 +94,7 @@ describe("shortestActions", () => {
   });
 });
 
-describe("mean totals", () => {
+describe("mean returns", () => {
   const seed = 21;
   const { train: graphs } = sampleGraphSets(seed, 200, 1);
 
@@ -111,7 +112,7 @@ describe("mean totals", () => {
           ? () => [1 / 3, 1 / 3, 1 / 3]
           : (reward: number, at: number) =>
               [0, 1, 2].map((a) => (a === first[(graph * 5 + reward) * 5 + at] ? 1 : 0));
-      exact += expectedTotal(nextOf(graphs, graph), act, line.timerOnSuccess === "reset") / graphs.count;
+      exact += expectedReturn(nextOf(graphs, graph), act, line.timerOnSuccess === "reset") / graphs.count;
     }
     const environment = new GraphEnvironment({
       graphs,
@@ -123,13 +124,11 @@ describe("mean totals", () => {
     const baseline =
       line.baseline === "random" ? randomBaseline(seed, "train") : shortestPathBaseline(graphs);
     const episodes = 400;
-    const totals = Array.from({ length: episodes }, (_, e) => runBaseline(environment, e, baseline));
-    const mean = totals.reduce((a, b) => a + b, 0) / episodes;
-    const variance = totals.reduce((sum, total) => sum + (total - mean) ** 2, 0) / (episodes - 1);
-    const standardError = Math.sqrt(variance / episodes);
+    const returns = Array.from({ length: episodes }, (_, e) => runBaseline(environment, e, baseline));
+    const error = standardError(returns);
     // About 0.07: small enough to tell the rules apart (0.8 for random play, 4.8 for shortest paths).
-    expect(standardError).toBeLessThan(0.1);
-    expect(Math.abs(mean - exact)).toBeLessThan(4 * standardError);
+    expect(error).toBeLessThan(0.1);
+    expect(Math.abs(mean(returns) - exact)).toBeLessThan(4 * error);
   });
 
   it("agree with the values of the specification", () => {

@@ -8,7 +8,7 @@ import {
 } from "../../src/environment/index.ts";
 import { ShapeError, UsageError } from "../../src/errors.ts";
 
-/** One agent of the reference: the rules told once more, shares no code with the environment. */
+/** One agent of the reference: the rules written once more, sharing no code with the environment. */
 interface Agent {
   /** A[action][from][to], as the paper writes a graph. */
   A: number[][][];

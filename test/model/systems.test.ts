@@ -16,9 +16,9 @@ import { systemFlops, systemNames, systemSchema } from "../../src/model/registry
 import { countWeights, type WindowOutput } from "../../src/model/sequence.ts";
 import { fillMask, keyOf } from "../../src/random.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
-import { flatten } from "../../src/store/flatten.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { compile } from "../../src/runtime/program.ts";
+import { flatten } from "../../src/store/flatten.ts";
 import { expectClose, normals, runOrtWithState, type Tolerance } from "../support/check.ts";
 import {
   drawnModel,

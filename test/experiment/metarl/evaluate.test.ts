@@ -4,12 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import metarlFwm from "../../../experiments/metarl-fwm.ts";
-import {
-  measureBaseline,
-  randomBaseline,
-  runBaseline,
-  sampleGraphSets,
-} from "../../../src/environment/index.ts";
+import { measureBaseline } from "../../../src/environment/baselines.ts";
+import { randomBaseline, runBaseline, sampleGraphSets } from "../../../src/environment/index.ts";
 import { baselineReturns, meanReturn } from "../../../src/experiment/metarl/evaluate.ts";
 import type { MetarlEvaluation, MetarlOptions } from "../../../src/experiment/metarl/options.ts";
 import { makeEnvironment, openMetarl } from "../../../src/experiment/metarl/session.ts";
