@@ -78,7 +78,7 @@ export const exportCommand = command({
   },
 });
 
-/** Refuses to replace what is there, unless told to, before any work is done. */
+/** Refuses to replace what is there, by default to, before any work is done. */
 async function checkTarget(path: string, mayReplace: boolean): Promise<void> {
   const found = await stat(path).catch(() => undefined);
   if (!found) return;

@@ -138,12 +138,12 @@ function show(
     table([["", "all", ...tasks, "trained in"], row("memory", fwm), row("LSTM", lstm)]).trimEnd(),
   ];
   if (chained) {
-    lines.push("", bold("One question, and what each read of the memory matched"), ...tell(out, chained));
+    lines.push("", bold("One question, and what each read of the memory matched"), ...showAnswer(out, chained));
   }
   lines.push(
     "",
     bold("The paper's example, asked of the model of all twenty tasks that ships with fwm"),
-    ...tell(out, shippedAnswer),
+    ...showAnswer(out, shippedAnswer),
   );
   lines.push(
     "",
@@ -159,7 +159,7 @@ function show(
 }
 
 /** A story, its question and the answer, and below what each read matched. */
-function tell(out: Output, { story, question, answer, reply: { trace } }: QuickstartAnswer): string[] {
+function showAnswer(out: Output, { story, question, answer, reply: { trace } }: QuickstartAnswer): string[] {
   const start = trace.words.lastIndexOf("<eos>") + 1;
   const strip = {
     words: trace.words.slice(start),

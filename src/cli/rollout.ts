@@ -38,14 +38,14 @@ export const rolloutCommand = command({
   run: async ({ args, options, out }) => {
     const { rollOut } = await import("../experiment/rollout.ts");
     const hint = "train one: fwm train metarl-fwm-tuned; then: fwm rollout runs/metarl-fwm-tuned-seed1";
-    const played = await rollOut(whereIs(args.model, hint), options);
+    const result = await rollOut(whereIs(args.model, hint), options);
     if (out.json || !out.isTTY) {
-      out.result({ seed: options.seed, ...played }, () =>
-        played.episodes.map((episode, i) => printEpisode(episode, i)).join("\n"),
+      out.result({ seed: options.seed, ...result }, () =>
+        result.episodes.map((episode, i) => printEpisode(episode, i)).join("\n"),
       );
       return;
     }
-    for (const [i, episode] of played.episodes.entries()) {
+    for (const [i, episode] of result.episodes.entries()) {
       const frames = episode.steps.map((_, t) => drawFrame(episode, i, t, out.color));
       for (const [t, frame] of frames.entries()) {
         out.record(undefined, (t > 0 ? upOver(frames[t - 1]!) : "") + frame);
@@ -87,7 +87,7 @@ function drawGraph({ graph, steps }: Rollout, count: number, at?: RolloutStep, c
 }
 
 /** A step in words: where the action led and what it paid. */
-function tell({ agent, action, to, reward, goal, placed }: RolloutStep): string {
+function describeStep({ agent, action, to, reward, goal, placed }: RolloutStep): string {
   const move = `${nameOf(agent)} ${action} ${to === null ? "no edge" : `→ ${nameOf(to)}`}`;
   if (to === goal) return `${move}  reached, +${reward}`;
   return `${move}${reward < 0 ? `  ${reward.toFixed(2)}` : ""}${placed ? "  time is up" : ""}`;
@@ -105,7 +105,7 @@ function drawFrame(episode: Rollout, index: number, t: number, color: Colors): s
     drawGraph(episode, t, step, color),
     "",
     `policy  ${policy}`,
-    `action  ${tell(step)}`,
+    `action  ${describeStep(step)}`,
     `tried   ${known} of ${pairs}; (…) not yet, - no edge, > agent, * reward`,
     `total   ${step.total.toFixed(2)}`,
   ]
@@ -148,7 +148,7 @@ function summary({ graph, steps, total, explorer, shortestPath }: Rollout): stri
   const reached = steps.filter(({ to, goal }) => to === goal).length;
   const known = tried(steps, steps.length).size;
   return (
-    `total reward ${total.toFixed(2)}; an explorer from the same start ${explorer.toFixed(2)}, ` +
+    `return ${total.toFixed(2)}; an explorer from the same start ${explorer.toFixed(2)}, ` +
     `graph known ${shortestPath.toFixed(2)}\n` +
     `the reward was reached ${reached} times; ${known} of ${graph.flat().length} actions were tried`
   );

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { UsageError } from "../errors.ts";
 import { programFolder } from "../store/programFolder.ts";
 
-/** The model that `fwm ask` asks, and the agent that `fwm rollout` watches, unless told. */
+/** The model that `fwm ask` asks, and the agent that `fwm rollout` watches, by default. */
 export const shipped = { answers: "models/catbabi-qa", agent: "models/metarl" } as const;
 
 /** The folder that was named; a shipped one also where the package lies. */

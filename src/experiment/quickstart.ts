@@ -83,7 +83,7 @@ export async function findChainedAnswer(
       const opening = upToFirstQuestion(story);
       if (!opening) continue;
       await stream.newStory();
-      await stream.read(opening.told);
+      await stream.read(opening.before);
       const reply = await stream.ask(opening.question);
       const [first] = reply.answers;
       if (first?.word !== opening.answer || first.probability <= (best?.probability ?? 0)) continue;
@@ -132,7 +132,7 @@ function upToFirstQuestion(story: Story) {
   if (line?.kind !== "question") return undefined;
   const before = { ...story, lines: story.lines.slice(0, at) };
   return {
-    told: storyTokens(before).tokens,
+    before: storyTokens(before).tokens,
     sentences: before.lines.map(({ words }) => `${words.join(" ")}.`),
     question: [...line.words, "?"],
     answer: line.answer,

@@ -22,7 +22,7 @@ export function modelConfig(kind: Kind, experiment: string, settings: BaseSettin
   };
 }
 
-/** A saved model and its kind; of a run the best checkpoint unless told. */
+/** A saved model and its kind; of a run the best checkpoint by default. */
 export async function loadSaved(
   from: string | LoadedModel,
   { which }: { readonly which?: "best" | "last" } = {},

@@ -7,9 +7,9 @@ import { type FwmModel, modelFromBytes, tokenModelConfig } from "./model.ts";
 
 /** Choices for loading. */
 export interface LoadOptions {
-  /** What runs the model; ONNX Runtime for Node unless told. */
+  /** What runs the model; ONNX Runtime for Node by default. */
   readonly runtime?: Runtime;
-  /** Threads inside one operator; 1 unless told, which is the fastest for a few streams. */
+  /** Threads inside one operator; 1 by default, which is the fastest for a few streams. */
   readonly threads?: number;
   /** Of a run: its best checkpoint (else its last), or the last. */
   readonly which?: "best" | "last";

@@ -20,15 +20,15 @@ export type { Vector };
 export interface MemoryOptions {
   /** D and V at once: width of both halves of a key and of the values. Chained reads need them equal. */
   readonly size?: number;
-  /** D: width of each half of a key; `size` unless told. */
+  /** D: width of each half of a key; `size` by default. */
   readonly keySize?: number;
-  /** V: width of the values; the key size unless told. */
+  /** V: width of the values; the key size by default. */
   readonly valueSize?: number;
   /** Factor on every write: 1 in the paper, 1/V in the authors' catbAbI program. */
   readonly scale?: number;
   /** The paper's product of two keys, or its ablation. */
   readonly keys?: KeyCombination;
-  /** Numbers of the fast weights: f32 unless told. */
+  /** Numbers of the fast weights: f32 by default. */
   readonly precision?: "f32" | "f64";
 }
 

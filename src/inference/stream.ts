@@ -2,7 +2,7 @@
  * Streams: a model that reads word by word and answers questions, with its state kept between calls.
  *
  * As in catbAbI, a story begins with `<eos>`, a question ends in "?", and the answer is the next word of the
- * stream. So after a question the stream waits for its answer: `tell` gives it; if the stream just goes on, the
+ * stream. So after a question the stream waits for its answer: `tell` gives it; if the stream just continues, the
  * model's own best answer is read in its place, which is right for a user who has none to give.
  */
 import type { Vocabulary } from "../data/vocabulary.ts";
@@ -47,13 +47,13 @@ interface TracedWord {
 
 /** Choices for a question. */
 export interface AskOptions {
-  /** How many answers to give; 5 unless told. */
+  /** How many answers to give; 5 by default. */
   readonly top?: number;
 }
 
 /** Choices for streams. */
 export interface StreamOptions {
-  /** How many of the last words a trace looks back at; 400 unless told. */
+  /** How many of the last words a trace looks back at; 400 by default. */
   readonly window?: number;
 }
 
@@ -62,10 +62,10 @@ export interface StreamSnapshot {
   /** Recurrent state by name: h, c, F. */
   readonly state: ReadonlyMap<string, Float32Array>;
   readonly history: readonly TracedWord[];
-  /** The answer that will be read next unless another is told. */
+  /** The answer that will be read next unless another is given. */
   readonly pending: number | undefined;
   /** Whether `<eos>` has been read for the present story. */
-  readonly begun: boolean;
+  readonly inStory: boolean;
 }
 
 /** What streams need of their model. */
@@ -82,7 +82,7 @@ export interface StreamSource {
 interface Row {
   history: TracedWord[];
   pending: number | undefined;
-  begun: boolean;
+  inStory: boolean;
 }
 
 type Outputs = Readonly<Record<string, HostData>>;
@@ -174,7 +174,7 @@ export class Streams {
   async newStory(row: number): Promise<void> {
     this.row(row);
     await this.enqueue(() => {
-      this.row(row).begun = false;
+      this.row(row).inStory = false;
     });
   }
 
@@ -198,8 +198,8 @@ export class Streams {
           return [name, part(data, row, data.length / this.size).slice()] as const;
         }),
       );
-      const { history, pending, begun } = this.rows[row]!;
-      return { state, history: [...history], pending, begun };
+      const { history, pending, inStory } = this.rows[row]!;
+      return { state, history: [...history], pending, inStory };
     });
   }
 
@@ -212,7 +212,7 @@ export class Streams {
     });
   }
 
-  private checkSnapshot({ state, history, pending, begun }: StreamSnapshot, { plan }: Program): void {
+  private checkSnapshot({ state, history, pending, inStory }: StreamSnapshot, { plan }: Program): void {
     const { tracer, vocabulary } = this.source;
     const rowSize = (tensor: Tensor | undefined): number => sizeOf(tensor!.shape) / this.size;
     for (const name of plan.updated) checkVector(name, state.get(name), rowSize(plan.states.get(name)));
@@ -229,7 +229,7 @@ export class Streams {
     if (pending !== undefined && vocabulary.words[pending] === undefined) {
       throw badSnapshot(`no word has number ${pending}, which it would read next`);
     }
-    if (typeof begun !== "boolean") throw badSnapshot("it does not say whether its story has begun");
+    if (typeof inStory !== "boolean") throw badSnapshot("it does not say whether it is inside a story");
   }
 
   private row(row: number): Row {
@@ -238,8 +238,8 @@ export class Streams {
     return found;
   }
 
-  private put(b: number, { state, history, pending, begun }: StreamSnapshot): void {
-    this.rows[b] = { history: [...history], pending, begun };
+  private put(b: number, { state, history, pending, inStory }: StreamSnapshot): void {
+    this.rows[b] = { history: [...history], pending, inStory };
     if (this.program) setState(this.program, b, this.size, state);
     else this.initial.set(b, state);
   }
@@ -317,9 +317,9 @@ export class Streams {
   private led(b: number, tokens: readonly number[]): number[] {
     const row = this.rows[b]!;
     const first = row.pending === undefined ? [] : [row.pending];
-    const eos = row.begun ? undefined : this.source.vocabulary.id(endOfStory);
+    const eos = row.inStory ? undefined : this.source.vocabulary.id(endOfStory);
     row.pending = undefined;
-    row.begun = true;
+    row.inStory = true;
     return [...first, ...(eos === undefined ? [] : [eos]), ...tokens];
   }
 
@@ -382,7 +382,7 @@ export class Stream {
     await this.streams.read([text]);
   }
 
-  /** Reads a question, which ends in "?", and answers it. Then `tell` the true answer, or just go on. */
+  /** Reads a question, which ends in "?", and answers it. Then `tell` the true answer, or just continue. */
   async ask(question: Readable, options: AskOptions = {}): Promise<Reply> {
     const [reply] = await this.streams.ask([question], options);
     return reply!;
@@ -422,10 +422,10 @@ export class Stream {
 }
 
 function freshRow(): Row {
-  return { history: [], pending: undefined, begun: false };
+  return { history: [], pending: undefined, inStory: false };
 }
 
-/** Gives a row the state it is to go on from; zeros where none is given. */
+/** Gives a row the state it is to continue from; zeros where none is given. */
 function setState(program: Program, b: number, rows: number, state: StreamSnapshot["state"]): void {
   for (const name of program.plan.updated) {
     const { data } = program.state.get(name);

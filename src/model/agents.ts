@@ -75,9 +75,9 @@ export interface ActInput {
   readonly x: Tensor;
   /** [T] */
   readonly here: Tensor;
-  /** In the order of `carried`. */
+  /** In the order of `state`. */
   readonly state: readonly Tensor[];
-  /** In the order of `recorded`, [B, T, ·] each. */
+  /** In the order of `history`, [B, T, ·] each. */
   readonly history: readonly Tensor[];
 }
 
@@ -91,7 +91,7 @@ export interface Agent {
   readonly history: readonly AgentPart[];
   /** Values of every step that learning takes over from acting instead of computing them again, [T, B, ·]. */
   readonly savedActivations: readonly AgentPart[];
-  /** One step: the next `carried`, the row [B, ·] of every record, and what is stored of this step. */
+  /** One step: the next `state`, the row [B, ·] of every history, and the activations to save. */
   act(input: ActInput): AgentOutput & { state: Tensor[]; rows: Tensor[]; savedActivations: Tensor[] };
   /** An episode from its observations, [T, B, O]; with what acting stored, that is not computed again. */
   episode(x: Tensor, stored?: readonly Tensor[]): AgentOutput;
@@ -129,7 +129,7 @@ function runLstm(layer: LstmWeights, x: Tensor, gates?: LstmGates): Tensor {
 }
 
 /**
- * An LSTM of width `hidden`: the opponent. Nearly all of its time goes to products with Wh. Those of the forward
+ * An LSTM of width `hidden`: the baseline. Nearly all of its time goes to products with Wh. Those of the forward
  * steps are the same in acting and in learning, so acting stores the gates they give.
  */
 export function lstmAgent({ observation: O, actions: A, hidden: H }: AgentSizes & { hidden: number }): Agent {

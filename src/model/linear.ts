@@ -12,7 +12,7 @@ export function symmetric(limit: number): Initial {
   return { kind: "uniform", low: -limit, high: limit };
 }
 
-/** Declares an affine map; initial values as PyTorch's Linear unless told otherwise. */
+/** Declares an affine map; initial values as PyTorch's Linear by default. */
 export function linearWeights(
   name: string,
   sizes: { in: number; out: number },

@@ -7,7 +7,7 @@ export interface NormWeights {
   readonly bias: Tensor;
 }
 
-/** Declares the weights: gain 1 and bias 0 unless told otherwise. */
+/** Declares the weights: gain 1 and bias 0 by default. */
 export function normWeights(
   name: string,
   width: number,

@@ -20,9 +20,9 @@ export function changedSettings(experiment: unknown, run: unknown): Record<strin
 
 /** The changes as a line: `training.learningRate 0.003 (experiment: 0.001)`. */
 export function changesLine(changes: Readonly<Record<string, ChangedSetting>>): string {
-  const told = (value: ChangedSetting["run"]): string =>
+  const shown = (value: ChangedSetting["run"]): string =>
     value === null || value === "" ? "none" : String(value);
   return Object.entries(changes)
-    .map(([name, { experiment, run }]) => `${name} ${told(run)} (experiment: ${told(experiment)})`)
+    .map(([name, { experiment, run }]) => `${name} ${shown(run)} (experiment: ${shown(experiment)})`)
     .join(", ");
 }

@@ -7,7 +7,7 @@ export interface FigureLine {
   /** What the legend says; lines of one name look alike and stand there once. */
   readonly name: string;
   readonly points: readonly { readonly x: number; readonly y: number }[];
-  /** A solid line unless told; circles and squares are single points, not joined. */
+  /** A solid line by default; circles and squares are single points, not joined. */
   readonly look?: "solid" | "dashed" | "circles" | "squares";
   /** Which of the colours; lines that belong together share one. By default each has its own. */
   readonly color?: number;
@@ -17,7 +17,7 @@ export interface FigureLine {
 export interface FigureMark {
   readonly name: string;
   readonly y: number;
-  /** Where the name stands; above the line unless told. */
+  /** Where the name stands; above the line by default. */
   readonly label?: "above" | "below";
 }
 

@@ -8,7 +8,7 @@ import { UsageError } from "../errors.ts";
 import { ortRuntime } from "./ort.ts";
 import type { Device, Runtime } from "./runtime.ts";
 
-/** Threads that are used unless told otherwise. */
+/** Threads that are used by default. */
 export const defaultThreads = availableParallelism();
 
 /** Version of ONNX Runtime. */

@@ -66,7 +66,7 @@ export interface CheckpointContent {
 export interface SaveOptions extends CheckpointContent {
   /** This is the best one so far: `best` will name it, and pruning will spare it. */
   readonly best?: boolean;
-  /** How many of the newest to keep besides the best; 2 unless told. */
+  /** How many of the newest to keep besides the best; 2 by default. */
   readonly keepLast?: number;
   /** The disk; tests give a failing one. */
   readonly fs?: FileSystem;

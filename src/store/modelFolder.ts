@@ -47,7 +47,7 @@ export interface LoadedModel {
   readonly files: Readonly<Record<string, Uint8Array>>;
 }
 
-/** Reads a model from a run, checkpoint or model folder; of a run, the best checkpoint unless told. */
+/** Reads a model from a run, checkpoint or model folder; of a run, the best checkpoint by default. */
 export async function loadModelFolder(
   path: string,
   { which }: { readonly which?: "best" | "last" } = {},

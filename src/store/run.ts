@@ -51,7 +51,7 @@ const heartbeatInterval = 15_000;
 
 /** Choices that are not part of a run's description. */
 export interface RunOptions {
-  /** How many of the newest checkpoints to keep besides the best; 2 unless told. */
+  /** How many of the newest checkpoints to keep besides the best; 2 by default. */
   readonly keepLast?: number;
   /** The disk; tests give a failing one. */
   readonly fs?: FileSystem;
@@ -101,9 +101,9 @@ function ignored(): undefined {
 
 /** How to take a run up again. */
 export interface ResumeOptions extends RunOptions {
-  /** A checkpoint's name or path; the newest whole one unless told. Later checkpoints are removed. */
+  /** A checkpoint's name or path; the newest whole one by default. Later checkpoints are removed. */
   readonly from?: string;
-  /** First step the run will record on a split when it goes on from a checkpoint; the checkpoint's unless told. */
+  /** First step the run will record on a split when it goes on from a checkpoint; the checkpoint's by default. */
   readonly firstStep?: (checkpoint: LoadedCheckpoint, split: string) => number;
   /** Throws where the run is not to be taken up; called before anything is changed. */
   readonly check?: (checkpoint: LoadedCheckpoint | undefined, record: RunRecord) => void;

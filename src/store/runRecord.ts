@@ -222,7 +222,7 @@ export function environmentDifferences(before: Environment, now: Environment): s
     .map((key) => `${key}: ${before[key] ?? "unknown"} → ${now[key] ?? "unknown"}`);
 }
 
-/** The commit checked out in a clone, the program's own unless told; `-dirty` if files differ; null for no clone. */
+/** The commit checked out in a clone, the program's own by default; `-dirty` if files differ; null for no clone. */
 export function gitCommit(folder: string = programFolder()): string | null {
   const command = ["describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"];
   // Only a clone of the program has its commits; a package within somebody's repository does not.

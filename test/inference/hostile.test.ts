@@ -133,7 +133,7 @@ test("a snapshot that is none of the model's is refused, and the stream is as it
     [{ history: [{ word: "mary", vectors: {} }] }, /is undefined/],
     [{ pending: 200 }, /no word has number 200/],
     [{ pending: Number.NaN }, /no word has number NaN/],
-    [{ begun: undefined }, /whether its story has begun/],
+    [{ inStory: undefined }, /whether it is inside a story/],
   ];
   for (const [change, message] of cases) {
     const bad = { ...good, ...change } as StreamSnapshot;

@@ -3,7 +3,7 @@
  * prunes. Every case is made by a seed of its own, which a failure names:
  *
  *   FWM_TORTURE_SEED=<seed>        the first case has this seed, the next one the seed after it
- *   FWM_TORTURE_MINUTES=<minutes>  for how long; half a minute unless told
+ *   FWM_TORTURE_MINUTES=<minutes>  for how long; half a minute by default
  *
  * A line at the end says how much was done.
  */

@@ -3,7 +3,7 @@ import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
 import type { Score } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
-/** Rows per split unless told: the paper tests with one and validates with 128. */
+/** Rows per split by default: the paper tests with one and validates with 128. */
 export const usualBatch = { valid: 128, test: 1 } as const;
 
 /** What a person may choose. */

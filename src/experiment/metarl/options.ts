@@ -2,7 +2,7 @@
 import type { GraphRules, GraphSplit } from "../../environment/index.ts";
 import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
 
-/** Episodes on every graph unless told. */
+/** Episodes on every graph by default. */
 export const usualEpisodes = 10;
 
 /** What a person may choose. */
@@ -29,7 +29,7 @@ export interface MetarlOptions {
   readonly episodes?: number;
   /** Seed of the places and the sampled actions. */
   readonly seed?: number;
-  /** Whether success sets the count of failures to 0; by the rules it was trained by unless told. */
+  /** Whether success sets the count of failures to 0; by the rules it was trained by by default. */
   readonly timer?: GraphRules["timerOnSuccess"];
 }
 

@@ -14,7 +14,7 @@ const taskSchema = z.strictObject({
   name: z.literal("metarl"),
   /** The paper's rules, or those of the authors' program; each of the next three wins over them when given. */
   rules: z.enum(keysOf(graphRules)),
-  /** What an agent is told of its reward. */
+  /** What an agent sees of its reward. */
   rewardInput: z.enum(["none", "success", "last", "cumulative"]).optional(),
   /** Whether reaching the reward sets the count of failures to 0. */
   timerOnSuccess: z.enum(["reset", "kept"]).optional(),
