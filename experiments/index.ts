@@ -6,7 +6,7 @@ import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
-import catbabiQaLstm from "./catbabi-qa-lstm.ts";
+import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
 import metarlFwmTuned from "./metarl-fwm-tuned.ts";
@@ -24,7 +24,8 @@ registerExperiments({
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-lm-fwm-mixed": catbabiLmFwmMixed,
-  "catbabi-qa-lstm": catbabiQaLstm,
+  "catbabi-qa-lstm-1": oneLayerLstm,
+  ...systemExperiments,
   "quickstart-fwm": quickstartFwm,
   "quickstart-lstm": quickstartLstm,
   "metarl-fwm": metarlFwm,

@@ -6,11 +6,11 @@
  */
 
 /** People who walk about and carry things (tasks 1 to 3 and 5 to 14). */
-export const people = ["mary", "john", "daniel", "sandra", "fred", "bill", "jeff", "julie"] as const;
+const people = ["mary", "john", "daniel", "sandra", "fred", "bill", "jeff", "julie"] as const;
 /** People with moods (task 20). */
 export const moodyPeople = ["sumit", "yann", "jason", "antoine"] as const;
 /** Animals with names (tasks 15 and 16). */
-export const animals = [
+const animals = [
   "gertrude",
   "winona",
   "emily",

@@ -26,7 +26,6 @@ export {
   type GraphSets,
   type GraphSplit,
   type Graphs,
-  graphSplits,
   sampleGraphSets,
   sampleGraphs,
   states,

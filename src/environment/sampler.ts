@@ -32,7 +32,7 @@ export interface Graphs {
 }
 
 /** The sets of an experiment. */
-export const graphSplits = ["train", "valid", "test"] as const;
+const graphSplits = ["train", "valid", "test"] as const;
 
 /** The name of a set. */
 export type GraphSplit = (typeof graphSplits)[number];

@@ -18,10 +18,7 @@ export function checkSettings<S extends BaseSettings>(kind: Kind<S>, settings: u
 }
 
 /** Settings under names of earlier versions, each with today's. */
-export function renamedIn(
-  { renamed }: Pick<Kind, "renamed">,
-  settings: unknown,
-): [before: string, now: string][] {
+function renamedIn({ renamed }: Pick<Kind, "renamed">, settings: unknown): [before: string, now: string][] {
   const present = Object.keys(flatten(settings));
   return Object.entries(renamed).filter(([before]) => present.includes(before));
 }

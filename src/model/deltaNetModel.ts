@@ -115,7 +115,7 @@ export interface DeltaVectors {
 }
 
 /** One token: vectors [..., d], S [..., d, d] → o [..., d] and the fast weights after it. */
-export function deltaStep({ q, k, v, beta }: DeltaVectors, S: Tensor): { o: Tensor; S: Tensor } {
+function deltaStep({ q, k, v, beta }: DeltaVectors, S: Tensor): { o: Tensor; S: Tensor } {
   const read = (key: Tensor, memory: Tensor): Tensor => reshape(matmul(unsqueeze(key, -2), memory), v.shape);
   const update = mul(beta, sub(v, read(k, S)));
   const after = add(S, mul(unsqueeze(k, -1), unsqueeze(update, -2)));
@@ -232,7 +232,7 @@ function oneToken({ q, k, v, beta }: DeltaVectors, S: Tensor): { o: Tensor; S: T
 }
 
 /** The model that settings describe. */
-export function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel {
+function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: D, heads: h, inner, dropout: rate } = settings;
   const d = D / h;
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });

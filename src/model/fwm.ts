@@ -61,7 +61,7 @@ export interface FwmVariant {
 }
 
 /** The paper's text; of the LSTM it says no more than that it is one. */
-export const paper: FwmVariant = {
+const paper: FwmVariant = {
   cell: "pytorch",
   betaOffset: 0,
   biases: false,

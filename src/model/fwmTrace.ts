@@ -88,7 +88,7 @@ export function layerNorm(x: Vector, eps = 1e-5): Float64Array {
 }
 
 /** ⟨a1 ⊗ b1, a2 ⊗ b2⟩ = (a1 · a2)(b1 · b2): how much two pairs of keys match; the sum for concatenated keys. */
-export function keyMatch(keys: KeyCombination, a1: Vector, b1: Vector, a2: Vector, b2: Vector): number {
+function keyMatch(keys: KeyCombination, a1: Vector, b1: Vector, a2: Vector, b2: Vector): number {
   const [first, second] = [dot(a1, a2), dot(b1, b2)];
   return keys === "product" ? first * second : first + second;
 }

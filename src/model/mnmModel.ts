@@ -152,7 +152,7 @@ function metaLoss(f: Tensor, vw: Tensor): Tensor {
 }
 
 /** One token, the equations as they stand: e [B, E]. */
-export function mnmStep(w: MnmWeights, e: Tensor, s: MnmState) {
+function mnmStep(w: MnmWeights, e: Tensor, s: MnmState) {
   const { h, c } = lstmStep(w.lstm, concat([e, s.r]), s);
   const { kw, vw, kr, g, rate } = interaction(w, h);
   const zs = forward(s.M, kw);

@@ -37,6 +37,9 @@ const asgdSchema = z.strictObject({
 /** The schema of an optimizer. */
 export const optimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema, asgdSchema]);
 
+/** The schema of an optimizer without a switch, for training that has no epochs. */
+export const plainOptimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema]);
+
 /** Settings of an optimizer. */
 export type OptimizerSettings = z.infer<typeof optimizerSchema>;
 
@@ -49,11 +52,18 @@ const decay = {
   finalLrRatio: z.number().min(0).max(1).default(0),
 };
 
-/** The schema of a schedule. */
-export const scheduleSchema = z.discriminatedUnion("name", [
+const byStep = [
   z.strictObject({ name: z.literal("constant"), warmup }),
   z.strictObject({ name: z.literal("cosine"), ...decay }),
   z.strictObject({ name: z.literal("linear"), ...decay }),
+] as const;
+
+/** The schema of a schedule that goes by steps alone. */
+export const stepScheduleSchema = z.discriminatedUnion("name", byStep);
+
+/** The schema of a schedule. */
+export const scheduleSchema = z.discriminatedUnion("name", [
+  ...byStep,
   /** The rate is multiplied by `factor` at the start of each of these epochs (the first is 0). */
   z.strictObject({
     name: z.literal("epochs"),

@@ -81,7 +81,7 @@ describe("fwm rollout", () => {
     parts.forEach((text, i) => {
       const { graph, steps, total } = episodes[i]!;
       expect(text.match(/^\d+ /gm)).toHaveLength(30);
-      expect(text).toContain(`total reward ${total.toFixed(2)}`);
+      expect(text).toContain(`return ${total.toFixed(2)}`);
       const tried = new Set(steps.map(({ agent: at, action }) => at * 3 + action));
       const shown = [...text.matchAll(/^ {3}([A-E]) (.*)$/gm)];
       expect(shown).toHaveLength(5);

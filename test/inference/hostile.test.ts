@@ -83,8 +83,10 @@ describe("a model of few bytes that asks for much memory", () => {
   test.each(["hidden", "reads", "embedding", "memory"])(
     "is refused for a %s that no weights are there for",
     (name) => {
-      const config = JSON.parse(modelBytes(smallFwm).config) as { system: Record<string, unknown> };
-      config.system[name] = name === "reads" ? 16 : 65_536;
+      const config = JSON.parse(modelBytes(smallFwm).config) as {
+        settings: { system: Record<string, unknown> };
+      };
+      config.settings.system[name] = name === "reads" ? 16 : 65_536;
       expect(() => make({ config })).toThrow(DataError);
     },
   );

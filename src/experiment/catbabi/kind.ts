@@ -1,13 +1,13 @@
 /** catbAbI: question answering and language modelling on concatenated bAbI stories, as a kind of experiment. */
 import { buildSystem } from "../../model/registry.ts";
 import { countWeights } from "../../model/sequence.ts";
-import type { Kind } from "../kind.ts";
+import { defineKind } from "../defineKind.ts";
 import { type CatbabiEvaluation, evaluationOptions } from "./options.ts";
 import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine } from "./present.ts";
 import { type CatbabiPaper, type CatbabiSettings, catbabiSchema, renamedSettings } from "./settings.ts";
 
 /** The kind. What computes is loaded when it is needed. */
-export const catbabi: Kind<CatbabiSettings, CatbabiEvaluation, CatbabiPaper> = {
+export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation, CatbabiPaper>({
   name: "catbabi",
   schema: catbabiSchema,
   renamed: renamedSettings,
@@ -42,4 +42,4 @@ export const catbabi: Kind<CatbabiSettings, CatbabiEvaluation, CatbabiPaper> = {
       })),
     ),
   bench: async (row, options) => (await import("./bench.ts")).benchCatbabi(row, options),
-};
+});

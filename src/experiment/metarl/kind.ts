@@ -2,13 +2,13 @@
 import { actions, observationSize } from "../../environment/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { countWeights } from "../../model/sequence.ts";
-import type { Kind } from "../kind.ts";
+import { defineKind } from "../defineKind.ts";
 import { evaluationOptions, type MetarlEvaluation } from "./options.ts";
 import { agentCard, compareAgents, published, returnFigure, showAgent, showAgentLine } from "./present.ts";
 import { type MetarlPaper, type MetarlSettings, metarlSchema, renamedSettings } from "./settings.ts";
 
 /** The kind. What computes is loaded when it is needed. */
-export const metarl: Kind<MetarlSettings, MetarlEvaluation, MetarlPaper> = {
+export const metarl = defineKind<MetarlSettings, MetarlEvaluation, MetarlPaper>({
   name: "metarl",
   schema: metarlSchema,
   renamed: renamedSettings,
@@ -34,4 +34,4 @@ export const metarl: Kind<MetarlSettings, MetarlEvaluation, MetarlPaper> = {
   compare: compareAgents,
   benchRows: (settings) => [{ label: { agents: settings.training.agents }, settings }],
   bench: async (row, options) => (await import("./bench.ts")).benchMetarl(row, options),
-};
+});

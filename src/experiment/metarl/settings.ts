@@ -4,7 +4,7 @@ import { type GraphRules, graphRules } from "../../environment/index.ts";
 import { type AgentSettings, agentSchema } from "../../model/agentRegistry.ts";
 import { keysOf } from "../../model/fwm.ts";
 import { size } from "../../model/sequence.ts";
-import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
+import { plainOptimizerSchema, stepScheduleSchema } from "../../train/optimizerSettings.ts";
 import { type Experiment, loopFields } from "../kind.ts";
 
 const fraction = z.number().min(0).max(1);
@@ -32,8 +32,8 @@ const trainingSchema = z.strictObject({
   agents: size.max(4096),
   /** Episodes of all agents together, each followed by one update. */
   episodes: z.int().min(1).max(0x7fffffff),
-  optimizer: optimizerSchema,
-  schedule: scheduleSchema,
+  optimizer: plainOptimizerSchema,
+  schedule: stepScheduleSchema,
   /** Global norm above which gradients are scaled down; 0 for never. */
   clip: z.number().min(0),
   /** Rewards are multiplied by this before they are learned from. */
