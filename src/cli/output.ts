@@ -94,6 +94,11 @@ export class Output {
     else this.#stdout.write(ended(terminalText(typeof text === "string" ? text : text(), this.color)));
   }
 
+  /** A picture of an animation, with terminal codes of our own: nothing in it may come from outside. */
+  frame(text: string): void {
+    this.#stdout.write(ended(text));
+  }
+
   /** A note for people, left out with `--quiet`. */
   note(text: string): void {
     if (!this.quiet) this.#stderr.write(ended(terminalText(text, this.noteColor)));

@@ -48,7 +48,7 @@ export const rolloutCommand = command({
     for (const [i, episode] of result.episodes.entries()) {
       const frames = episode.steps.map((_, t) => drawFrame(episode, i, t, out.color));
       for (const [t, frame] of frames.entries()) {
-        out.record(undefined, (t > 0 ? upOver(frames[t - 1]!) : "") + frame);
+        out.frame((t > 0 ? upOver(frames[t - 1]!) : "") + frame);
         await wait(options.delay);
       }
       out.record(undefined, summary(episode) + "\n");
