@@ -10,7 +10,7 @@
  * Each mask is drawn anew at every run, under the run's seed and step and the mask's name.
  */
 import { ShapeError } from "../errors.ts";
-import { cast } from "./ops/compare.ts";
+import { where } from "./ops/compare.ts";
 import { mul } from "./ops/elementwise.ts";
 import { randomMask } from "./ops/source.ts";
 import type { Shape, Tensor } from "./tensor.ts";
@@ -20,7 +20,8 @@ function dropped(x: Tensor, rate: number, name: string, mask: Shape): Tensor {
     throw new ShapeError(`dropout ${name}: the rate must be in [0, 1), got ${rate}`);
   if (rate === 0) return x;
   const keep = 1 - rate;
-  return mul(x, mul(cast(randomMask(name, mask, keep), "f32"), 1 / keep));
+  // Not x times a mask of floats: that would have to be kept for the gradient, and is four times as large.
+  return where(randomMask(name, mask, keep), mul(x, 1 / keep), 0);
 }
 
 /** Erases entries, each by itself. */

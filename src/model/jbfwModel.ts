@@ -59,7 +59,7 @@ const schema = z.strictObject({
   /** η: strength of a write. */
   fastRate: z.number().min(0).default(0.5),
   /** Tokens per chunk of the parallel form; a matter of speed only. */
-  chunk: z.int().min(1).max(4096).default(25),
+  chunk: z.int().min(1).max(4096).default(10),
 });
 
 /** Settings of the system. */
@@ -77,7 +77,7 @@ export const jbfwDefaults: JbfwSettings = {
   innerSteps: 1,
   decay: 0.95,
   fastRate: 0.5,
-  chunk: 25,
+  chunk: 10,
 };
 
 /** The model that settings describe. */

@@ -10,7 +10,7 @@
  *
  *   T time, B batch, E embedding, H hidden, V vocabulary, L layers. Each Wh is weight-dropped once per window.
  *
- * The paper gives sizes and names the four kinds of dropout; section 3 of docs/systems.md says what is a guess: the
+ * The paper gives sizes and names the four kinds of dropout; docs/systems.md says what is a guess: the
  * cell (one bias, a constant 1 inside the forget gate), the residual of what was dropped, and the rates.
  */
 import { z } from "zod";

@@ -19,9 +19,9 @@
  * tokens of a row are moved together before anything else, so distances count tokens, and the memory takes only these.
  *
  * Keys and values of the memory. What is cached is M, not M W_k and M W_v: in training both weights change at every step and
- * get a gradient through M, so cached products would be stale and the gradient would miss most of its terms. A window
- * computes them row by row, and again for the gradient: they and the attention of one row are all that exists at a time. A
- * step of one token never computes them: (q + u) · (W_kᵀ c) = (W_k (q + u)) · c and Σ p (W_vᵀ c) = W_vᵀ Σ p c move the
+ * get a gradient through M, so cached products would be stale and the gradient would miss most of its terms. A window goes
+ * through a layer one row of the batch at a time and computes the row again for its gradient, so that scores, keys and
+ * values of one row are all that exist at a time. A step of one token never computes them: (q + u) · (W_kᵀ c) = (W_k (q + u)) · c and Σ p (W_vᵀ c) = W_vᵀ Σ p c move the
  * weights to the query's side, which is exact and needs 1/64 of the work at the paper's size.
  *
  * Departures from the authors' program: padding (it has none). Its window sees at most m + T tokens back, and so does this
@@ -130,6 +130,9 @@ const normal = (std: number) => ({ kind: "normal", mean: 0, std }) as const;
 const usual = { bias: false, weight: normal(0.02) } as const;
 const withBias = { weight: normal(0.02), biasInit: { kind: "zeros" } } as const;
 
+type Drop = (x: Tensor, name: string) => Tensor;
+type LayerMasks = Readonly<Record<string, { readonly mask: Tensor; readonly keep: number }>>;
+
 /** The model that settings describe. */
 export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: D, heads: h, inner, memory: m } = settings;
@@ -159,18 +162,73 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
   const contentBias = unsqueeze(u, 1); // [h, 1, d]
   const positionBias = unsqueeze(w, 1);
 
-  type Drop = (x: Tensor, name: string) => Tensor;
-
   /** √D P Emb[x]: the projection of V words is cheaper than that of all tokens. */
   const embed = (tokens: Tensor): Tensor => {
     const words = project ? linear(project, table) : table;
     return gatherRows(mul(words, Math.sqrt(D)), tokens);
   };
   /** Everything of a layer that follows its attention: x and y [..., D]. */
-  const afterAttention = (layer: Layer, x: Tensor, y: Tensor, drop: Drop): Tensor => {
+  const afterAttention = (layer: Layer, x: Tensor, y: Tensor, drop: Drop = (part) => part): Tensor => {
     const x1 = norm(layer.norm, add(x, drop(linear(layer.out, y), "out")));
     const z = linear(layer.W2, drop(relu(linear(layer.W1, x1)), "inner"));
     return norm(layer.innerNorm, add(x1, drop(z, "W2")));
+  };
+
+  /** The masks of a layer's dropout, one row of the batch each; none for a rate of 0. */
+  const layerMasks = (name: string, [B, T, k]: [number, number, number]): LayerMasks => {
+    const shapes = { attention: [h, T, k], out: [T, D], inner: [T, inner], W2: [T, D] };
+    const made = Object.entries(shapes).map(([part, shape]) => {
+      const keep = 1 - (part === "attention" ? settings.attentionDropout : settings.dropout);
+      return [
+        part,
+        keep < 1 ? { keep, mask: randomMask(`${name}.${part}`, [B, ...shape], keep) } : undefined,
+      ];
+    });
+    return Object.fromEntries(made.filter(([, mask]) => mask)) as LayerMasks;
+  };
+
+  /** x [B, T, D] → [B, T, D], one row of the batch after the other. */
+  const windowLayer = (
+    x: Tensor,
+    memory: { M: Tensor; seen: Tensor } | undefined,
+    layer: Layer,
+    { positions, masks }: { positions: Tensor; masks: LayerMasks },
+  ): Tensor => {
+    const T = x.shape[1]!;
+    const k = m + T;
+    const future = causalMask(T, k);
+    const [, Wkv] = split(layer.qkv.W, [D, 2 * D], 1) as [Tensor, Tensor];
+    const names = Object.keys(masks);
+    const rows = [x, ...(memory ? [memory.M, memory.seen] : []), ...names.map((name) => masks[name]!.mask)];
+    const { ys } = scan({ carry: [], xs: rows }, (_, slices) => ({
+      carry: [],
+      ys: recompute(slices, ([own, ...rest]) => {
+        const [M, seen] = memory ? (rest as [Tensor, Tensor]) : [];
+        const drop: Drop = (part, name) => {
+          const at = names.indexOf(name);
+          if (at < 0) return part;
+          return where(rest[rest.length - names.length + at]!, mul(part, 1 / masks[name]!.keep), 0);
+        };
+        const [q, kv] = split(linear(layer.qkv, own!), [D, 2 * D]) as [Tensor, Tensor];
+        const all = M ? concat([matmul(M, Wkv), kv], 0) : kv;
+        const [keys, values] = split(transpose(reshape(all, [k, 2, h, d]), [1, 2, 0, 3]), 2, 0) as [
+          Tensor,
+          Tensor,
+        ];
+        const { y } = relativeAttention({
+          q: splitHeads(q, h),
+          k: squeeze(keys, 0),
+          v: squeeze(values, 0),
+          r: positions,
+          u: contentBias,
+          w: positionBias,
+          mask: seen ? add(future, seen) : future,
+          dropout: (P) => drop(P, "attention"),
+        });
+        return [afterAttention(layer, own!, joinHeads(y), drop)];
+      }),
+    }));
+    return ys[0]!;
   };
 
   return {
@@ -197,7 +255,7 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
       const drop: Drop = (x, name) => (training ? elementDropout(x, settings.dropout, `dropout.${name}`) : x);
       const order = together(T, B, mask);
       const R = drop(sinusoid(m + T, D), "positions");
-      const seen = keysSeen(m, T, before.at(-1));
+      const seen = m === 0 ? undefined : keysSeen(m, T, before.at(-1)!);
       const after: Tensor[] = [];
       const embedded = scoped("embedding", () => embed(order.tokens(tokens)));
       const top = layers.reduce(
@@ -205,17 +263,10 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
           scoped(`layer${l + 1}`, () => {
             const M = m === 0 ? undefined : before[l]!;
             if (M) after.push(stopGradient(order.memory(M, x)));
-            const attended = windowAttention(layer, x, {
-              heads: h,
-              M: M && stopGradient(M),
-              R,
-              u: contentBias,
-              w: positionBias,
-              seen,
-              keep: training ? 1 - settings.attentionDropout : 1,
-              name: `dropout.layer${l + 1}.attention`,
+            return windowLayer(x, M && { M: stopGradient(M), seen: seen! }, layer, {
+              positions: splitHeads(linear(layer.r, R), h),
+              masks: training ? layerMasks(`dropout.layer${l + 1}`, [B, T, m + T]) : {},
             });
-            return afterAttention(layer, x, attended, (part, name) => drop(part, `layer${l + 1}.${name}`));
           }),
         drop(embedded, "embedding"),
       );
@@ -226,7 +277,7 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
     step(tokens, before) {
       const B = tokens.shape[0]!;
       const R = sinusoid(m + 1, D);
-      const seen = squeeze(keysSeen(m, 1, before.at(-1)), 1); // [B or 1, k]
+      const seen = m === 0 ? undefined : squeeze(keysSeen(m, 1, before.at(-1)!), 1); // [B, k]
       const after: Tensor[] = [];
       const trace: Record<string, Tensor> = {};
       const top = layers.reduce((x, layer, l) => {
@@ -235,7 +286,7 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
         if (m > 0) after.push(slice(C, 1, 1));
         const { y, P } = stepAttention(layer, x, { C, R, u, w, seen });
         trace[`attention${l + 1}`] = reshape(P, [B, h * (m + 1)]);
-        return afterAttention(layer, x, y, (part) => part);
+        return afterAttention(layer, x, y);
       }, embed(tokens));
       if (m > 0) after.push(min(add(before.at(-1)!, 1), m));
       return { logits: head.logits(top), state: after, trace };
@@ -262,69 +313,17 @@ function headOf(settings: Omit<TransformerXlSettings, "name">, table: Tensor) {
   };
 }
 
-/** [B, 1, k], added to scores: hides what of the memory is still empty. Without a memory there is nothing to hide. */
-function keysSeen(m: number, T: number, count: Tensor | undefined): Tensor {
-  if (m === 0) return constant(new Float32Array(T), [1, 1, T]);
-  const empty = less(iota(m + T, "f32"), sub(m, count!));
+/** [B, 1, k], added to scores: hides what of the memory is still empty. */
+function keysSeen(m: number, T: number, count: Tensor): Tensor {
+  const empty = less(iota(m + T, "f32"), sub(m, count));
   return unsqueeze(where(empty, hiddenScore, 0), 1);
-}
-
-interface WindowAttention {
-  readonly heads: number;
-  readonly M: Tensor | undefined;
-  readonly R: Tensor;
-  readonly u: Tensor;
-  readonly w: Tensor;
-  readonly seen: Tensor;
-  /** Share of the attention that dropout keeps. */
-  readonly keep: number;
-  /** Of the dropout's mask. */
-  readonly name: string;
-}
-
-/** x [B, T, D] → [B, T, D]: attention over memory and window, one row of the batch after the other. */
-function windowAttention(
-  { qkv, r }: { qkv: LinearWeights; r: LinearWeights },
-  x: Tensor,
-  { heads: h, M, R, u, w, seen, keep, name }: WindowAttention,
-): Tensor {
-  const [B, T, D] = x.shape as [number, number, number];
-  const k = R.shape[0]!;
-  const [q, kv] = split(linear(qkv, x), [D, 2 * D]) as [Tensor, Tensor];
-  const Wkv = slice(qkv.W, 1, D);
-  const positions = splitHeads(linear(r, R), h);
-  const future = causalMask(T, k);
-  const drops = keep < 1 ? [randomMask(name, [B, h, T, k], keep)] : [];
-  const rows = [q, kv, ...(M ? [M, seen] : []), ...drops];
-  const { ys } = scan({ carry: [], xs: rows }, (_, row) => ({
-    carry: [],
-    ys: recompute(row, ([qRow, kvRow, ...rest]) => {
-      const [memory, visible] = M ? (rest as [Tensor, Tensor]) : [];
-      const all = memory ? concat([matmul(memory, Wkv), kvRow!], 0) : kvRow!;
-      const [keys, values] = split(transpose(reshape(all, [k, 2, h, D / h]), [1, 2, 0, 3]), 2, 0).map(
-        (part) => squeeze(part, 0),
-      ) as [Tensor, Tensor];
-      const { y } = relativeAttention({
-        q: splitHeads(qRow!, h),
-        k: keys,
-        v: values,
-        r: positions,
-        u,
-        w,
-        mask: visible ? add(future, visible) : future,
-        ...(keep < 1 ? { dropout: (P: Tensor) => mul(P, mul(cast(rest.at(-1)!, "f32"), 1 / keep)) } : {}),
-      });
-      return [joinHeads(y)];
-    }),
-  }));
-  return ys[0]!;
 }
 
 /** x [B, D] over C [B, k, D], of which it is the last row: y [B, D] and the attention [B, h, k]. */
 function stepAttention(
   { qkv, r }: { qkv: LinearWeights; r: LinearWeights },
   x: Tensor,
-  { C, R, u, w, seen }: Record<"C" | "R" | "u" | "w" | "seen", Tensor>,
+  { C, R, u, w, seen }: Record<"C" | "R" | "u" | "w", Tensor> & { readonly seen: Tensor | undefined },
 ): { y: Tensor; P: Tensor } {
   const [B, D] = x.shape as [number, number];
   const [h, d] = u.shape as [number, number];
@@ -338,7 +337,8 @@ function stepAttention(
   };
   const content = matmul(query(u, Wk), C, { transB: true });
   const position = matmul(query(w, r.W), transpose(R, [1, 0]));
-  const P = softmax(add(add(content, position), unsqueeze(seen, 1)));
+  const scores = add(content, position);
+  const P = softmax(seen ? add(scores, unsqueeze(seen, 1)) : scores);
   const mixed = transpose(matmul(P, C), [1, 0, 2]); // [h, B, D]
   const y = transpose(matmul(mixed, byHead(Wv, [1, 0, 2])), [1, 0, 2]);
   return { y: reshape(y, [B, D]), P };

@@ -627,3 +627,15 @@ test("the gradient of a captured matrix per row is one product after the loop, w
   // Only the gradient of h goes from step to step.
   expect(scanAttrs(back[0]!)!.carries).toBe(1);
 });
+
+test.each([
+  ["a few rows at a step: the product waits until after the loop", 3, 1],
+  ["very many rows at a step: what they add up to is smaller than they are", 200_000, 2],
+])("%s", (_, rows, carries) => {
+  const [h0, x, W] = [f("h0", rows, 2), f("x", 3, rows, 2), f("W", 2, 2)];
+  const { carry } = scan({ carry: [h0], xs: [x] }, ([h], [xt]) => ({
+    carry: [tanh(add(matmul(h!, W), xt!))],
+  }));
+  const back = topological(simplify(grad(sum(carry[0]!), [W]))).filter((node) => scanAttrs(node)?.reverse);
+  expect(scanAttrs(back[0]!)!.carries).toBe(carries);
+});

@@ -4,16 +4,13 @@ import { grad } from "../../src/compile/grad.ts";
 import {
   add,
   crossEntropy,
-  greater,
   input,
   mul,
-  reshape,
   scan,
   sizeOf,
   stateAttrs,
   sum,
   type Tensor,
-  where,
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import {
@@ -28,10 +25,10 @@ import {
 import { fwmModel } from "../../src/model/fwmModel.ts";
 import { fwmWindow } from "../../src/model/fwmWindow.ts";
 import { type LstmWeights, lstm, lstmWeights } from "../../src/model/lstm.ts";
-import type { SequenceModel } from "../../src/model/sequence.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, runOrtWithState, type Tolerance } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor, transposed } from "../support/fixtures.ts";
+import { stepwise } from "../support/systems.ts";
 
 // The oracle works in float64 as the fixtures do. In float32 an entry that is small by cancellation carries the
 // rounding of the large ones it came from, so the error is measured against the largest entry of its tensor.
@@ -321,17 +318,3 @@ describe("catbAbI system: the authors' logits, state, loss and gradients", () =>
     }
   }
 });
-
-/** The model token by token, by its plain step, with the state frozen at padding. */
-function stepwise(model: SequenceModel, tokens: Tensor, before: readonly Tensor[], mask: Tensor) {
-  const { carry, ys } = scan({ carry: before, xs: [tokens, mask] }, (state, [token, alive]) => {
-    const step = model.step(token!, state);
-    const kept = step.state.map((next, i) => {
-      const rank = next.shape.length;
-      const condition = greater(reshape(alive!, [next.shape[0]!, ...new Array<number>(rank - 1).fill(1)]), 0);
-      return where(condition, next, state[i]!);
-    });
-    return { carry: kept, ys: [step.logits] };
-  });
-  return { logits: ys[0]!, state: carry };
-}

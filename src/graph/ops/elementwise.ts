@@ -171,7 +171,8 @@ export const sigmoid = unary("sigmoid", {
 export const relu = unary("relu", {
   value: (x) => Math.max(x, 0),
   onnx: "Relu",
-  grad: ({ x, dy }) => mul(dy, cast(greater(x, 0), "f32")),
+  // y is positive where x is, and what follows mostly needs y anyway: x need not be kept.
+  grad: ({ y, dy }) => mul(dy, cast(greater(y, 0), "f32")),
 });
 
 const stop = defineOp<null>("stopGradient", {

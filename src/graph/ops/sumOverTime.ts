@@ -11,6 +11,9 @@ export interface SumPlan {
   build(stacked: (leaf: Tensor) => Tensor): Tensor;
 }
 
+/** Elements of a step above which keeping them for all steps is not worth it when their product is smaller. */
+const mostKept = 2 ** 18;
+
 /**
  * The plan for Σ_t expression, or undefined when the loop has to add it up step by step. `moving` are the nodes
  * whose values change from step to step.
@@ -29,6 +32,8 @@ export function planSum(expression: Tensor, moving: ReadonlySet<Node>): SumPlan 
       if (!moving.has(a.node) || !moving.has(b.node)) return undefined;
       if (a.rank !== 2 || b.rank !== 2) return planBatched(expression, attrs);
       if (!attrs.transA || attrs.transB) return undefined;
+      const kept = sizeOf(a.shape) + sizeOf(b.shape);
+      if (kept > mostKept && kept > sizeOf(expression.shape)) return undefined;
       const flat = (x: Tensor): Tensor => reshape(x, [x.shape[0]! * x.shape[1]!, x.shape[2]!]);
       return {
         leaves: [a, b],
