@@ -12,7 +12,7 @@ import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import { packageCommand } from "./package.ts";
-import type { Program } from "./program.ts";
+import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
@@ -37,7 +37,7 @@ const commands: readonly CommandEntry[] = [
 ];
 
 /** The whole program. */
-export const fwm: Program = {
+export const fwm: CommandLine = {
   name: "fwm",
   summary:
     "Fast Weight Memory: train, watch, question and deploy a memory that learns associative inference.",

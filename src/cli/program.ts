@@ -13,7 +13,7 @@ import type { AnyParam } from "./params.ts";
 import { type SignalSource, watchSignals } from "./signals.ts";
 
 /** What the program is made of. */
-export interface Program {
+export interface CommandLine {
   readonly name: string;
   readonly summary: string;
   readonly version: string;
@@ -29,7 +29,7 @@ const commonFlags: Readonly<Record<keyof OutputFlags, [flags: string, help: stri
 
 /** Runs one command line and returns its exit code. Nothing is thrown: every failure becomes a message. */
 export async function runProgram(
-  program: Program,
+  program: CommandLine,
   argv: readonly string[],
   surroundings: Surroundings,
   signals?: SignalSource,
@@ -171,7 +171,7 @@ function readValues(command: Command, parser: Parser, env: Surroundings["env"]) 
 /** Help and version end the parsing well; anything else is a misuse, told with the nearest names. */
 function endOfParsing(
   error: CommanderError,
-  program: Program,
+  program: CommandLine,
   root: Parser,
   argv: readonly string[],
 ): number {
@@ -196,7 +196,7 @@ function endOfParsing(
 }
 
 /** How far the names on the line lead into the tree of commands. */
-function locate(program: Program, root: Parser, argv: readonly string[]) {
+function locate(program: CommandLine, root: Parser, argv: readonly string[]) {
   let path = program.name;
   let parser = root;
   let entries = program.commands;

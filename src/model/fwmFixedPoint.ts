@@ -56,7 +56,7 @@ import {
   zeros,
 } from "../graph/index.ts";
 import { combine, type KeyCombination, similarity, squaredKey, type WriteVectors } from "./fwm.ts";
-import { inChunks, type Readable, squaredNorm, type WindowWrites } from "./fwmWrites.ts";
+import { inChunks, squaredNorm, type WindowWrites, type WrittenMemory } from "./fwmWrites.ts";
 
 /** How the fixed point is found. */
 export interface FixedPointOptions {
@@ -355,14 +355,14 @@ function writeBlock(block: Block, rounds: number): WrittenBlock {
 }
 
 /** The memory as every token of a chunk sees it. */
-function readableEverywhere({ F, k1, k2, U, sigma, rho }: ChunkWrites): Readable {
+function readableEverywhere({ F, k1, k2, U, sigma, rho }: ChunkWrites): WrittenMemory {
   const now = unsqueeze(rho, -1);
   const left = exp(min(sub(unsqueeze(sigma, -2), now), 0));
   return { F, a: exp(neg(now)), k1, k2, U, w: lowerTriangle(left) };
 }
 
 /** The memory as the tokens at positions t · B + b, [B, Q], see it. The window is one chunk. */
-function readableAt({ F, k1, k2, U, sigma, rho }: ChunkWrites, positions: Tensor): Readable {
+function readableAt({ F, k1, k2, U, sigma, rho }: ChunkWrites, positions: Tensor): WrittenMemory {
   const [B, T] = rho.shape as [number, number];
   const now = gatherRows(reshape(transpose(rho), [T * B, 1]), positions); // [B, Q, 1]
   const starts = constant(

@@ -35,7 +35,7 @@ import {
   zeros,
 } from "../graph/index.ts";
 import { combine, type KeyCombination, similarity, squaredKey, type WriteVectors } from "./fwm.ts";
-import { inChunks, type Readable, squaredNorm, type WindowWrites } from "./fwmWrites.ts";
+import { inChunks, squaredNorm, type WindowWrites, type WrittenMemory } from "./fwmWrites.ts";
 
 /** Writes a window: vectors [T, B, ·], β with the mask in it, in chunks of so many tokens. */
 export function writeByScan(
@@ -56,7 +56,7 @@ export function writeByScan(
 }
 
 /** What the writes of one chunk left behind. */
-interface ChunkWrites extends Readable {
+interface ChunkWrites extends WrittenMemory {
   readonly after: Tensor;
 }
 
@@ -112,7 +112,7 @@ function identity(C: number): Tensor {
 }
 
 /** The memory as the queried positions see it: the window's start and all its writes, whatever the chunk. */
-function readableAt(writes: readonly ChunkWrites[], F: Tensor, positions: Tensor): Readable {
+function readableAt(writes: readonly ChunkWrites[], F: Tensor, positions: Tensor): WrittenMemory {
   const B = positions.shape[0]!;
   const T = writes.reduce((total, { U }) => total + U.shape[1]!, 0);
   const rows: Tensor[] = [];

@@ -37,7 +37,7 @@ import {
 import { combine, type FwmWeights, fwmOutput, readVectors, similarity, writeVectors } from "./fwm.ts";
 import { type FixedPointOptions, writeByFixedPoint } from "./fwmFixedPoint.ts";
 import { writeByScan } from "./fwmScan.ts";
-import type { Readable } from "./fwmWrites.ts";
+import type { WrittenMemory } from "./fwmWrites.ts";
 
 /** Tokens per chunk: the fastest of 10, 20, 40, 50 and 100 at the paper's size; see docs/decisions.md. */
 const defaultChunk = 50;
@@ -95,7 +95,7 @@ export function fwmWindow(
 }
 
 /** All reads of some positions: h [B, Q, H] → n^(N_r) [B, Q, D]. Equation 7 for every position at once. */
-function readAll(w: FwmWeights, h: Tensor, memory: Readable): Tensor {
+function readAll(w: FwmWeights, h: Tensor, memory: WrittenMemory): Tensor {
   const { keys } = w.variant;
   const { n: first, e } = readVectors(w, h);
   return e.reduce((n, key) => {

@@ -2,7 +2,7 @@
 import { mul, split, squeeze, sum, type Tensor } from "../graph/index.ts";
 
 /** Everything a read of some positions needs of the memory they see. */
-export interface Readable {
+export interface WrittenMemory {
   /** Memory before the writes below, [B, K, D]. */
   readonly F: Tensor;
   /** Share of F left at each position, [B, Q, 1]. */
@@ -20,9 +20,9 @@ export interface WindowWrites {
   /** Memory after the window, [B, K, D]. */
   readonly after: Tensor;
   /** The memory as all tokens see it, chunk by chunk. */
-  everywhere(): Readable[];
+  everywhere(): WrittenMemory[];
   /** The memory as the tokens at positions t · B + b, i32 [B, Q], see it. */
-  at(positions: Tensor): Readable;
+  at(positions: Tensor): WrittenMemory;
   /** Scalar: at most 1 where what was iterated converged; absent where nothing is. */
   readonly residual?: Tensor;
 }

@@ -6,7 +6,7 @@ import { describe, expect, expectTypeOf, test } from "vitest";
 import { type CommandContext, command, group } from "../../src/cli/command.ts";
 import { Output } from "../../src/cli/output.ts";
 import { flag, integer, maybeText, number, oneOf, text, texts } from "../../src/cli/params.ts";
-import type { Program } from "../../src/cli/program.ts";
+import type { CommandLine } from "../../src/cli/program.ts";
 import { DataError } from "../../src/errors.ts";
 import { FakeProcess, run, Written } from "./support.ts";
 
@@ -45,7 +45,7 @@ const failing = (
   graceful = false,
 ) => command({ name, summary: "Fail.", examples: [], graceful, run: fail });
 
-const program: Program = {
+const program: CommandLine = {
   name: "demo",
   summary: "A small program.",
   version: "1.2.3",
@@ -313,7 +313,7 @@ describe("signals", () => {
 
   test("a second one, or the first for any other command, ends the program at once", async () => {
     const twice = new FakeProcess();
-    const stubborn: Program = {
+    const stubborn: CommandLine = {
       ...program,
       commands: [failing("stay", () => new Promise((resolve) => setTimeout(resolve, 40)), true)],
     };

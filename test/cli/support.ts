@@ -5,7 +5,7 @@ import { EventEmitter } from "node:events";
 import { Readable } from "node:stream";
 import { fwm } from "../../src/cli/commands.ts";
 import type { Sink } from "../../src/cli/output.ts";
-import { type Program, runProgram } from "../../src/cli/program.ts";
+import { type CommandLine, runProgram } from "../../src/cli/program.ts";
 import type { SignalSource } from "../../src/cli/signals.ts";
 
 /** A sink that remembers what was written to it. */
@@ -33,7 +33,7 @@ export class FakeProcess extends EventEmitter implements SignalSource {
 
 /** How a program is run in a test. */
 export interface RunSettings {
-  readonly program?: Program;
+  readonly program?: CommandLine;
   readonly env?: Record<string, string>;
   readonly terminal?: boolean;
   readonly signals?: SignalSource;
