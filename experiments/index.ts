@@ -15,6 +15,7 @@ import metarlLstm512Tuned from "./metarl-lstm-512-tuned.ts";
 import metarlLstm1024 from "./metarl-lstm-1024.ts";
 import metarlLstm2048 from "./metarl-lstm-2048.ts";
 import metarlLstm4096 from "./metarl-lstm-4096.ts";
+import ptbAwdLstm from "./ptb-awd-lstm.ts";
 import { quickstartFwm, quickstartLstm } from "./quickstart.ts";
 
 registerExperiments({
@@ -35,4 +36,5 @@ registerExperiments({
   "metarl-lstm-1024": metarlLstm1024,
   "metarl-lstm-2048": metarlLstm2048,
   "metarl-lstm-4096": metarlLstm4096,
+  "ptb-awd-lstm": ptbAwdLstm,
 });
