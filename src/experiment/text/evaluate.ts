@@ -3,7 +3,7 @@
  * every token with the same weight; the temperature of the softmax may be tuned on the validation split.
  */
 import type { SplitName } from "../../data/catbabi.ts";
-import { evaluationBatches } from "../../data/text/columns.ts";
+import { columnRows } from "../../data/text/columns.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
 import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
@@ -28,34 +28,37 @@ export async function evaluateText(
   );
   const corpus = await openCorpus({ ...settings, task }, env);
   const evaluator = new SequenceEvaluator(system, { runtime: nodeRuntime, ...(threads ? { threads } : {}) });
-  const score = async (name: SplitName, temperature: number, what: string): Promise<Score> => {
-    const stream = corpus.splits[name];
-    let [done, total] = [0, 0];
-    if (onProgress) for (const _ of evaluationBatches(stream, { batch, window })) total++;
-    const found = await scoreText(evaluator, stream, {
+  const names: readonly SplitName[] = split === "all" ? ["train", "valid", "test"] : [split];
+  const score = async (name: SplitName, temperature: number, onWindow: () => void): Promise<Score> => {
+    const found = await scoreText(evaluator, corpus.splits[name], {
       batch,
       window,
       ...(temperature === 1 ? {} : { temperature }),
-      onWindow: () => onProgress?.(++done, total, what),
+      onWindow,
     });
     if (!found) throw new Error("internal: nothing could have cut the evaluation short");
     return found;
   };
   try {
     checkWords(folder, corpus);
+    const windowsOf = (name: SplitName): number =>
+      Math.ceil((columnRows(corpus.splits[name], batch) - 1) / window);
+    const total = names.reduce((sum, name) => sum + windowsOf(name), 0);
     evaluator.load(weights);
     const tuning =
       options.temperature === "tune"
-        ? await tuneTemperature(
-            async (temperature) =>
-              (await score("valid", temperature, `windows of valid at temperature ${temperature}`)).loss,
-          )
+        ? await tuneTemperature(async (temperature) => {
+            const onWindow = () => onProgress?.(0, total, `windows; tuning at temperature ${temperature}`);
+            return (await score("valid", temperature, onWindow)).loss;
+          })
         : null;
     const temperature =
       options.temperature === "tune" ? bestTemperature(tuning!) : (options.temperature ?? 1);
-    const names: readonly SplitName[] = split === "all" ? ["train", "valid", "test"] : [split];
     const splits: Partial<Record<SplitName, Score>> = {};
-    for (const name of names) splits[name] = await score(name, temperature, `windows of ${name}`);
+    let done = 0;
+    for (const name of names) {
+      splits[name] = await score(name, temperature, () => onProgress?.(++done, total, "windows"));
+    }
     return {
       ...splits[names.at(-1)!]!,
       model: folder.path,

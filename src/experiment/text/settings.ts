@@ -126,5 +126,14 @@ export function publishedCurve(
 /** Small settings of every experiment on text: generated text, a few dozen steps. */
 export const textSmoke = {
   task: { dataset: generatedDataset },
-  training: { batch: 4, steps: 40, logEvery: 5, evalEvery: 20, saveEvery: 20 },
+  training: {
+    batch: 4,
+    window: 20,
+    lengths: { halfProbability: 0.05, std: 2, min: 5, max: 24 },
+    steps: 40,
+    logEvery: 5,
+    evalEvery: 20,
+    saveEvery: 20,
+    evalWindow: 20,
+  },
 } as const satisfies TextExperiment["smoke"];
