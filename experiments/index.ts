@@ -15,7 +15,14 @@ import metarlLstm512Tuned from "./metarl-lstm-512-tuned.ts";
 import metarlLstm1024 from "./metarl-lstm-1024.ts";
 import metarlLstm2048 from "./metarl-lstm-2048.ts";
 import metarlLstm4096 from "./metarl-lstm-4096.ts";
+import ptbAwdFwm from "./ptb-awd-fwm.ts";
+import ptbAwdLstm from "./ptb-awd-lstm.ts";
+import ptbAwdTxl from "./ptb-awd-txl.ts";
+import { ptbFwmSmall, ptbLstmSmall, ptbTxlSmall } from "./ptb-small.ts";
 import { quickstartFwm, quickstartLstm } from "./quickstart.ts";
+import wt2AwdFwm from "./wt2-awd-fwm.ts";
+import wt2AwdLstm from "./wt2-awd-lstm.ts";
+import wt2AwdTxl from "./wt2-awd-txl.ts";
 
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
@@ -36,4 +43,13 @@ registerExperiments({
   "metarl-lstm-1024": metarlLstm1024,
   "metarl-lstm-2048": metarlLstm2048,
   "metarl-lstm-4096": metarlLstm4096,
+  "ptb-awd-lstm": ptbAwdLstm,
+  "ptb-awd-fwm": ptbAwdFwm,
+  "ptb-awd-txl": ptbAwdTxl,
+  "wt2-awd-lstm": wt2AwdLstm,
+  "wt2-awd-fwm": wt2AwdFwm,
+  "wt2-awd-txl": wt2AwdTxl,
+  "ptb-lstm-small": ptbLstmSmall,
+  "ptb-fwm-small": ptbFwmSmall,
+  "ptb-txl-small": ptbTxlSmall,
 });

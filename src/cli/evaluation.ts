@@ -1,11 +1,12 @@
 /** Evaluations as commands offer and run them: the options of every kind, with progress. */
 
+import { UsageError } from "../errors.ts";
 import type { BaseEvaluation, EvaluationOption, Kind } from "../experiment/kind.ts";
 import { allKinds } from "../experiment/registry.ts";
 import { thousands } from "../report/table.ts";
 import type { LoadedModel } from "../store/modelFolder.ts";
 import type { Output, Surroundings } from "./output.ts";
-import { folder, integer, oneOf, type Param } from "./params.ts";
+import { folder, integer, oneOf, type Param, value } from "./params.ts";
 
 /** The value of an option that may be left out. */
 type OptionParam = Param<string | number, undefined>;
@@ -46,6 +47,13 @@ function paramOf(option: EvaluationOption, help: string): OptionParam {
     }
     case "choice":
       return oneOf(option.values, { help });
+    case "number":
+      return value({ placeholder: "number", help }, (text, name) => {
+        if (option.words.includes(text)) return text;
+        if (Number(text) > 0 && Number.isFinite(Number(text))) return Number(text);
+        const expected = ["a number above 0", ...option.words].join(" or ");
+        throw new UsageError(`${name}: expected ${expected}, got ${JSON.stringify(text)}`);
+      });
     case "folder":
       return folder({ help });
   }

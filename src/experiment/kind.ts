@@ -93,6 +93,8 @@ export interface SessionSnapshot {
 export type EvaluationOption =
   | { readonly type: "integer"; readonly min?: number; readonly max?: number; readonly help: string }
   | { readonly type: "choice"; readonly values: readonly string[]; readonly help: string }
+  /** A number above 0, or one of some words. */
+  | { readonly type: "number"; readonly words: readonly string[]; readonly help: string }
   | { readonly type: "folder"; readonly help: string };
 
 /** What an evaluation of a saved model says, whatever its kind. */

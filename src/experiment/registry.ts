@@ -4,6 +4,7 @@ import type { RunRecord } from "../store/runRecord.ts";
 import { catbabi } from "./catbabi/kind.ts";
 import type { BaseSettings, Experiment, Kind } from "./kind.ts";
 import { metarl } from "./metarl/kind.ts";
+import { text } from "./text/kind.ts";
 
 const kinds = new Map<string, Kind>();
 const experiments = new Map<string, Experiment>();
@@ -15,6 +16,7 @@ export function registerKind(kind: Kind): void {
 
 registerKind(catbabi);
 registerKind(metarl);
+registerKind(text);
 
 /** All kinds. */
 export function allKinds(): Kind[] {

@@ -13,6 +13,8 @@ export interface StepReport {
   readonly latest?: Values;
   /** How much the step was, for the speed: tokens, episodes. */
   readonly work: number;
+  /** Whether a pass over the data ended with it. */
+  readonly endOfEpoch?: boolean;
   /** The first tensor that was not finite; the step was not applied. */
   readonly nonFinite?: string;
 }
@@ -36,6 +38,7 @@ export interface LoopRun {
 export interface LoopSettings {
   readonly steps: number;
   readonly logEvery: number;
+  /** Steps between evaluations; 0: at the end of every epoch. */
   readonly evalEvery: number;
   readonly saveEvery: number;
   /** Evaluations without a better one after which training stops; 0: never. */
@@ -165,7 +168,8 @@ export async function train(
     // The event loop gets a turn, so that ^C and the progress bar are alive between blocking steps.
     await new Promise((resolve) => setImmediate(resolve));
     await run.heartbeat(done);
-    if (done % evalEvery === 0 || done === steps) {
+    const isEvalStep = evalEvery > 0 ? done % evalEvery === 0 : report.endOfEpoch === true;
+    if (isEvalStep || done === steps) {
       const over = await evaluate(done);
       if (over) return over;
     } else if (done % saveEvery === 0) await save(done, false);

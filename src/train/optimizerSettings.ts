@@ -1,6 +1,6 @@
 /** Optimizers and learning-rate schedules as settings: what an experiment or `--set` may say, and what becomes of it. */
 import { z } from "zod";
-import { adam, asgd, type Optimizer, sgd } from "./optimizers.ts";
+import { adam, asgd, averaged, type Optimizer, sgd } from "./optimizers.ts";
 
 const learningRate = z.number().positive();
 const momentum = z.number().min(0).lt(1);
@@ -14,6 +14,8 @@ const adamSchema = z.strictObject({
   beta2: momentum.default(0.999),
   eps: z.number().positive().default(1e-8),
   weightDecay,
+  /** Factors on the rate of single parameters, by name. */
+  lrRatios: z.record(z.string(), z.number().positive()).optional(),
 });
 
 const sgdSchema = z.strictObject({ name: z.literal("sgd"), learningRate, weightDecay });
@@ -34,8 +36,21 @@ const asgdSchema = z.strictObject({
   switch: switchSchema,
 });
 
+const averagedAdamSchema = adamSchema.extend({
+  name: z.literal("averagedAdam"),
+  /** When the mean of the weights begins; Adam goes on as it was. */
+  switch: switchSchema,
+  /** Factor on the rate from then on. */
+  averagingLrRatio: z.number().positive().default(1),
+});
+
 /** The schema of an optimizer. */
-export const optimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema, asgdSchema]);
+export const optimizerSchema = z.discriminatedUnion("name", [
+  adamSchema,
+  sgdSchema,
+  asgdSchema,
+  averagedAdamSchema,
+]);
 
 /** The schema of an optimizer without a switch, for training that has no epochs. */
 export const plainOptimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema]);
@@ -45,10 +60,11 @@ export type OptimizerSettings = z.infer<typeof optimizerSchema>;
 
 /** Steps over which the rate rises from 0. */
 const warmup = z.int().min(0).default(0);
-/** Step at which the decay begins, and what is left of the rate at the last step. */
+/** Steps at which the decay begins and ends (unless given: at the last one), and what is left of the rate then. */
 const decay = {
   warmup,
   decayStart: z.int().min(0).default(0),
+  decayEnd: z.int().min(1).optional(),
   finalLrRatio: z.number().min(0).max(1).default(0),
 };
 
@@ -85,12 +101,21 @@ export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; a
       return { first: sgd(settings) };
     case "asgd":
       return { first: optimizersOf(settings.before).first, averaging: asgd(settings) };
+    case "averagedAdam":
+      return { first: adam(settings), averaging: averaged(adam(settings)) };
   }
 }
 
 /** The rate before the schedule: of the optimizer that is at work. */
 export function baseRate(settings: OptimizerSettings, averaging: boolean): number {
-  return settings.name === "asgd" && !averaging ? settings.before.learningRate : settings.learningRate;
+  switch (settings.name) {
+    case "asgd":
+      return (averaging ? settings : settings.before).learningRate;
+    case "averagedAdam":
+      return settings.learningRate * (averaging ? settings.averagingLrRatio : 1);
+    default:
+      return settings.learningRate;
+  }
 }
 
 /** Whether averaging begins now: before a step of `epoch`, after validations with these losses. */
@@ -98,7 +123,7 @@ export function startsAveraging(
   settings: OptimizerSettings,
   { epoch, losses }: { readonly epoch: number; readonly losses: readonly number[] },
 ): boolean {
-  if (settings.name !== "asgd") return false;
+  if (!("switch" in settings)) return false;
   if (settings.switch.when === "epoch") return epoch >= settings.switch.epoch;
   const { window } = settings.switch;
   const last = losses.at(-1);

@@ -7,8 +7,10 @@
  *            p ← p - η/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + ε)
  *   ASGD     p ← p - η g,   a ← p while t ≤ 2, else a ← a + (p - a)/(t-1)     (t0 = 0, λ = 0)
  *            η is the rate given at the step before (PyTorch stores it at the end of a step)
+ *   mean     a ← a + (p - a)/t                             (of any optimizer's weights, from a step on)
  *   clip     g ← g · min(1, limit / (|all g| + 1e-6))
  */
+import { nearest, UsageError } from "../errors.ts";
 import {
   add,
   div,
@@ -50,9 +52,26 @@ export function sgd({ weightDecay: decay = 0 } = {}): Optimizer {
     parameters.map((p, i) => [p, sub(p, mul(rate, decayed(gradients[i]!, p, decay)))]);
 }
 
+/** Constants of Adam. */
+export interface AdamSettings {
+  readonly beta1?: number;
+  readonly beta2?: number;
+  readonly eps?: number;
+  readonly weightDecay?: number;
+  /** Factors on the rate of single parameters, by name. */
+  readonly lrRatios?: Readonly<Record<string, number>> | undefined;
+}
+
 /** Adam. `1 - βᵗ` is carried along instead of computed from t: nothing cancels. */
-export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay: decay = 0 } = {}): Optimizer {
+export function adam({
+  beta1 = 0.9,
+  beta2 = 0.999,
+  eps = 1e-8,
+  weightDecay: decay = 0,
+  lrRatios = {},
+}: AdamSettings = {}): Optimizer {
   return (parameters, gradients, rate) => {
+    checkNames(lrRatios, parameters);
     const towards = (before: Tensor, value: Tensor | number, beta: number): Tensor =>
       add(mul(before, beta), mul(typeof value === "number" ? scalar(value) : value, 1 - beta));
     const correction1 = state("adam.correction1", []);
@@ -71,11 +90,22 @@ export function adam({ beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay: deca
       const v = slot("adam.v", p);
       const mNext = towards(m, g, beta1);
       const vNext = towards(v, mul(g, g), beta2);
-      const step = mul(stepSize, div(mNext, add(div(sqrt(vNext), root2), eps)));
+      const ratio = lrRatios[stateAttrs(p)!.name];
+      const size = ratio === undefined ? stepSize : mul(stepSize, ratio);
+      const step = mul(size, div(mNext, add(div(sqrt(vNext), root2), eps)));
       updates.push([m, mNext], [v, vNext], [p, sub(p, step)]);
     });
     return updates;
   };
+}
+
+function checkNames(lrRatios: Readonly<Record<string, number>>, parameters: readonly Tensor[]): void {
+  const names = parameters.map((p) => stateAttrs(p)!.name);
+  const unknown = Object.keys(lrRatios).find((name) => !names.includes(name));
+  if (unknown === undefined) return;
+  throw new UsageError(`lrRatios: the system has no parameter ${unknown}`, {
+    "did you mean": nearest(unknown, names).join(", "),
+  });
 }
 
 /** Averaged SGD with a constant rate: the average is kept under `asgd.average.<name>`. */
@@ -96,6 +126,21 @@ export function asgd({ weightDecay: decay = 0 } = {}): Optimizer {
       updates.push([p, next], [average, add(average, mul(sub(next, average), share))]);
     });
     return updates;
+  };
+}
+
+/** Any optimizer, with the uniform mean of the weights from its first step here on, kept where ASGD keeps its own. */
+export function averaged(optimizer: Optimizer): Optimizer {
+  return (parameters, gradients, rate) => {
+    const updates = optimizer(parameters, gradients, rate);
+    const nextOf = new Map(updates);
+    const steps = state("asgd.steps", []);
+    const t = add(steps, 1);
+    const averages = parameters.map((p): Update => {
+      const average = slot("asgd.average", p);
+      return [average, add(average, div(sub(nextOf.get(p)!, average), t))];
+    });
+    return [...updates, [steps, t], ...averages];
   };
 }
 

@@ -25,7 +25,8 @@ export function scheduleFactor(schedule: ScheduleSettings, { step, steps, epoch 
     case "linear": {
       const start = Math.max(warmup, schedule.decayStart);
       if (step < start) return 1;
-      const progress = Math.min(1, (step - start) / Math.max(1, steps - start));
+      const end = schedule.decayEnd ?? steps;
+      const progress = Math.min(1, (step - start) / Math.max(1, end - start));
       const left = schedule.name === "cosine" ? (1 + Math.cos(Math.PI * progress)) / 2 : 1 - progress;
       return schedule.finalLrRatio + (1 - schedule.finalLrRatio) * left;
     }

@@ -285,6 +285,16 @@ export class SequenceTrainer {
     return parts;
   }
 
+  /** Puts the stream back to its start: every row's recurrent state is the system's initial one again. */
+  resetState(): void {
+    for (const part of this.model.recurrent) {
+      const name = trainPrefix + part.name;
+      if (!this.state.has(name)) continue;
+      const { shape, dtype } = this.state.get(name);
+      this.state.reset({ name, shape, dtype, initial: part.initial ?? { kind: "zeros" } });
+    }
+  }
+
   /** Frees all compiled programs. */
   async release(): Promise<void> {
     await this.programs.release();
@@ -321,17 +331,19 @@ export class SequenceEvaluator {
     }
   }
 
-  /** Reads one window and evaluates it where the batch asks for it. */
-  async run(batch: TokenBatch): Promise<EvaluatedWindow> {
-    const program = await this.programs.get(shapeName(batch), () => {
+  /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
+  async run(batch: TokenBatch, { temperature }: { temperature?: number } = {}): Promise<EvaluatedWindow> {
+    const isSoftened = temperature !== undefined;
+    const program = await this.programs.get(`${shapeName(batch)}${isSoftened ? " softened" : ""}`, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
+      const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, evaluation));
+        : evaluated(lossWindow(this.model, batch, prefix, how));
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
-    const out = await program.run(inputsOf(batch));
+    const out = await program.run({ ...inputsOf(batch), ...(isSoftened ? { temperature } : {}) });
     return {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
@@ -375,7 +387,7 @@ function readWindow(
   model: SequenceModel,
   { batch: B, window: T, mask, positions }: TokenBatch,
   prefix: string,
-  how: Pick<WindowInput, "training" | "exact">,
+  how: Pick<WindowInput, "training" | "exact" | "temperature">,
 ): BuiltWindow {
   const before = model.recurrent.map(({ name, shape, initial }) => state(prefix + name, shape(B), initial));
   // A window that is only read still needs a place to look at; what it gives is left out of the program.
@@ -403,7 +415,7 @@ function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
   prefix: string,
-  how: Pick<WindowInput, "training" | "exact">,
+  how: Pick<WindowInput, "training" | "exact" | "temperature">,
 ): LossWindow {
   const { logits, loss: lossOf, losses: lossesOf, penalty, ...built } = readWindow(model, batch, prefix, how);
   return scoped("output", () => {

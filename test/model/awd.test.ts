@@ -17,7 +17,10 @@ import { awdFwmPtb, awdFwmSystem, awdFwmWt2 } from "../../src/model/awdFwm.ts";
 import { awdLstmPtb, awdLstmSystem, awdLstmWt2 } from "../../src/model/awdLstm.ts";
 import { buildSystem } from "../../src/model/registry.ts";
 import { countWeights, type SequenceModel } from "../../src/model/sequence.ts";
+import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
+import { asgd, sgd } from "../../src/train/optimizers.ts";
+import { SequenceTrainer } from "../../src/train/sequenceTrainer.ts";
 import { expectClose, normals } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor, transposed } from "../support/fixtures.ts";
 import { checkTensors, exact, stepwise, withMasks } from "../support/originals.ts";
@@ -326,4 +329,74 @@ test("weight counts are the published ones", () => {
   expect(countWeights(buildSystem(awdLstmWt2))).toBe(33_556_078);
   expect(countWeights(buildSystem(awdFwmPtb))).toBe(24_325_025);
   expect(countWeights(buildSystem(awdFwmWt2))).toBe(33_659_503);
+});
+
+describe("AWD-LSTM's training: three steps of SGD, then four of ASGD", () => {
+  interface Training {
+    config: { weight_decay: number; clip: number };
+    tokens: StoredTensor;
+    steps: { optimizer: string; length: number; scaled_lr: number; ce: number; gradient_norm: number }[];
+    parameters_after_3: Stored;
+    parameters_after_7: Stored;
+    ax_after_7: Stored;
+  }
+  const { cases } = lstmFixture;
+  const recorded = cases["training: 3 SGD steps, then 4 ASGD steps"] as unknown as Training;
+  const { weights } = cases["two segments, no dropout"]!;
+
+  // float32 through seven steps at rates of about 2.
+  const close = { rtol: 1e-4, atol: 2e-5 };
+  test.each([0, 3])("windows padded by %i", async (padding) => {
+    const { config, tokens, steps } = recorded;
+    const B = tokens.shape[1]!;
+    const decay = { weightDecay: config.weight_decay };
+    const trainer = new SequenceTrainer(
+      small("awd-lstm"),
+      {
+        optimizers: { first: sgd(decay), averaging: asgd(decay) },
+        clip: config.clip,
+        emaDecay: 0,
+        seed: 1,
+      },
+      { runtime: nodeRuntime, threads: 1 },
+    );
+    const names = trainer.model.parameters.map((parameter) => stateAttrs(parameter)!.name);
+    inOrder(weights).forEach(({ data }, i) => {
+      trainer.state.set(names[i]!, data as Float64Array);
+    });
+    const expectWeights = (prefix: string, stored: Stored, label: string): void => {
+      inOrder(stored).forEach(({ data }, i) => {
+        const got = trainer.state.get(prefix + names[i]!).data as Float32Array;
+        expectClose(got, data as Float64Array, { ...close, label: `${label}: ${names[i]}` });
+      });
+    };
+    let start = 0;
+    for (const [step, { optimizer, length, scaled_lr, ce, gradient_norm }] of steps.entries()) {
+      const window = length + padding;
+      const cut = (from: number): Int32Array => {
+        const padded = new Int32Array(window * B);
+        padded.set(tokens.data.slice(from * B, (from + length) * B));
+        return padded;
+      };
+      const mask = new Float32Array(window * B).fill(1, 0, length * B);
+      const batch = { batch: B, window, tokens: cut(start), targets: cut(start + 1), mask, lossMask: mask };
+      const made = await trainer.step(batch, {
+        learningRate: scaled_lr,
+        averaging: optimizer === "ASGD",
+        key: { seed: 1, step },
+      });
+      expect(made.loss, `loss of step ${step}`).toBeCloseTo(ce, 4);
+      expect(made.gradNorm, `norm of step ${step}`).toBeCloseTo(gradient_norm, 4);
+      start += length;
+      if (step === 2) expectWeights("", recorded.parameters_after_3, "after three steps");
+    }
+    expectWeights("", recorded.parameters_after_7, "after seven steps");
+    expectWeights("asgd.average.", recorded.ax_after_7, "average");
+    // Evaluation has the averages, and the weights go on as they were.
+    const averages = inOrder(recorded.ax_after_7);
+    for (const [i, values] of [...trainer.evaluationWeights().values()].entries()) {
+      expectClose(values, averages[i]!.data as Float64Array, close);
+    }
+    await trainer.release();
+  });
 });

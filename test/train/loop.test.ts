@@ -73,6 +73,29 @@ test("logs means, evaluates, saves, and marks the best", async () => {
   });
 });
 
+test("evaluates at the end of every epoch where no interval is given, and at the end", async () => {
+  const { events, task, run } = fakes(
+    () => 1,
+    (n) => 9 - n,
+  );
+  // Epochs are not equally long.
+  const ends = new Set([2, 6]);
+  const byEpoch: LoopTask = {
+    ...task,
+    step: async (step) => ({ ...(await task.step(step)), endOfEpoch: ends.has(step) }),
+  };
+  await train(byEpoch, run, { ...settings, evalEvery: 0 }, fresh, never);
+  const evaluations = events.filter((event) => event.startsWith("valid"));
+  expect(evaluations).toEqual(["valid 3 9", "valid 7 8", "valid 10 7"]);
+  // With an interval the epochs do not matter.
+  events.length = 0;
+  await train(byEpoch, run, settings, fresh, never);
+  expect(events.filter((event) => event.startsWith("valid")).map((event) => event.split(" ")[1])).toEqual([
+    "5",
+    "10",
+  ]);
+});
+
 test("means of a line are sums over counts; the latest value is as it was", async () => {
   const { task, run } = fakes(
     () => 1,

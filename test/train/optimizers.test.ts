@@ -22,6 +22,7 @@ import { State } from "../../src/runtime/state.ts";
 import {
   adam,
   asgd,
+  averaged,
   clipByNorm,
   globalNorm,
   movingAverage,
@@ -165,6 +166,53 @@ describe("rates that change", () => {
       moved.push(before - states.get(p)!.data[0]!);
     }
     expect(moved).toEqual([1, 1, 0.5]);
+  });
+
+  test("single parameters have a rate of their own, and a name that does not exist is refused", () => {
+    const [p, q] = [state("p", [1]), state("q", [1])];
+    const [g, rate] = [input("g", [1]), input("rate", [])];
+    const updates = adam({ lrRatios: { q: 2 } })([p, q], [g, g], rate);
+    const inputs = new Map([
+      [g, { shape: [1], data: Float64Array.of(3) }],
+      [rate, scalarValue(0.1)],
+    ]);
+    const after = stepInOracle(updates, zeroStates(updates), inputs);
+    // Adam's first step is the rate itself.
+    expectClose([after.get(p)!.data[0]!, after.get(q)!.data[0]!], [-0.1, -0.2], { rtol: 1e-7, atol: 0 });
+    expect(() => adam({ lrRatios: { r: 2 } })([p, q], [g, g], rate)).toThrow("no parameter r");
+  });
+
+  test("the mean of any optimizer's weights weighs every step alike and does not disturb it", () => {
+    const plain = oneParameter(() => adam(), [2]);
+    const both = oneParameter(() => averaged(adam()), [2]);
+    const average = both.updates.find(([tensor]) => stateAttrs(tensor)!.name === "asgd.average.p")![0];
+    const start = { shape: [2], data: Float64Array.of(1, -1) };
+    let alone = zeroStates(plain.updates).set(plain.p, start);
+    let states = zeroStates(both.updates).set(both.p, start);
+    const seen: number[][] = [];
+    for (let t = 0; t < 4; t++) {
+      const gradient = { shape: [2], data: Float64Array.of(t - 1.5, 2) };
+      alone = stepInOracle(
+        plain.updates,
+        alone,
+        new Map([
+          [plain.g, gradient],
+          [plain.rate, scalarValue(0.1)],
+        ]),
+      );
+      states = stepInOracle(
+        both.updates,
+        states,
+        new Map([
+          [both.g, gradient],
+          [both.rate, scalarValue(0.1)],
+        ]),
+      );
+      seen.push(Array.from(states.get(both.p)!.data, Number));
+      expect(seen.at(-1)).toEqual(Array.from(alone.get(plain.p)!.data, Number));
+      const mean = [0, 1].map((i) => seen.reduce((total, p) => total + p[i]!, 0) / seen.length);
+      expectClose(states.get(average)!.data, mean, { rtol: 1e-12, atol: 1e-15, label: `after ${t + 1}` });
+    }
   });
 
   test("the moving average starts at the first update and forgets no faster than its decay", () => {

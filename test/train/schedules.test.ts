@@ -31,6 +31,12 @@ test("cosine and linear decay from the top to the final ratio", () => {
   expect([0, 50, 75, 100].map(linear)).toEqual([1, 1, 0.5, 0]);
 });
 
+test("a decay that ends before training does stays at the final ratio", () => {
+  const cosine = at({ name: "cosine", warmup: 10, decayStart: 0, decayEnd: 60, finalLrRatio: 0.2 }, 110);
+  expect(cosine(35)).toBeCloseTo(0.2 + 0.8 * 0.5, 12);
+  expect([60, 61, 109].map(cosine)).toEqual([0.2, 0.2, 0.2]);
+});
+
 test("by epoch: a factor at the start of each", () => {
   const schedule: ScheduleSettings = { name: "epochs", warmup: 0, epochs: [2, 4], factor: 0.5 };
   const factors = [0, 1, 2, 3, 4, 9].map((epoch) => scheduleFactor(schedule, { step: 7, steps: 9, epoch }));
@@ -100,6 +106,17 @@ describe("averaging", () => {
     expect(starts(3, 4, 5, 6)).toBe(true); // 6 > 3
     expect(starts(9, 4, 5, 6)).toBe(false); // 6 < 9: the better ones are too recent
     expect(starts(9, 4, 5, 6, 4.5)).toBe(true); // 4.5 > 4
+  });
+
+  test("of Adam's weights begins at its epoch, with a part of its rate", () => {
+    const settings = optimizerSchema.parse({
+      name: "averagedAdam",
+      learningRate: 0.4,
+      averagingLrRatio: 0.5,
+      switch: { when: "epoch", epoch: 2 },
+    });
+    expect([1, 2].map((epoch) => startsAveraging(settings, { epoch, losses: [] }))).toEqual([false, true]);
+    expect([baseRate(settings, false), baseRate(settings, true)]).toEqual([0.4, 0.2]);
   });
 
   test("never begins with another optimizer", () => {

@@ -249,6 +249,29 @@ test("a window without anything to learn moves the recurrent state alone", async
   expect(made.state.has("adam.correction1")).toBe(false);
 });
 
+test("a stream that is put back to its start begins as a new one does", async () => {
+  const made = open({ first: sgd() }, { model: toyModel() });
+  made.resetState(); // before the first step there is nothing to put back
+  const lm = objectiveOf(windows[0]!, "lm");
+  const seen = async (): Promise<number[]> => {
+    await made.step(lm, { learningRate: 0, key: { seed: 1, step: 0 } });
+    return [...(made.state.get("train.seen").data as Float32Array)];
+  };
+  expect(await seen()).toEqual([3, 3]);
+  expect(await seen()).toEqual([4, 4]);
+  made.resetState();
+  expect(await seen()).toEqual([3, 3]);
+
+  const memory = open({ first: sgd() });
+  const loss = async (): Promise<number> =>
+    (await memory.step(lm, { learningRate: 0, key: { seed: 1, step: 0 } })).loss;
+  const first = await loss();
+  expect(await loss()).not.toBe(first);
+  memory.resetState();
+  expect(await loss()).toBe(first);
+  await made.release();
+});
+
 test("clipping scales all gradients together", async () => {
   const move = async (clip: number): Promise<{ moved: number; gradNorm: number }> => {
     const made = open({ first: sgd() }, { clip });

@@ -1,0 +1,201 @@
+/** Training on text put together: it learns, it resumes exactly, and it averages when it should. */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { openText } from "../../../src/data/text/prepared.ts";
+import { reportedRun } from "../../../src/experiment/report.ts";
+import { evaluateSaved } from "../../../src/experiment/savedModel.ts";
+import { text } from "../../../src/experiment/text/kind.ts";
+import type { TextEvaluation } from "../../../src/experiment/text/options.ts";
+import { openTextSession } from "../../../src/experiment/text/session.ts";
+import type { TextSettings } from "../../../src/experiment/text/settings.ts";
+import { trainRun } from "../../../src/experiment/trainRun.ts";
+import { drawFigure } from "../../../src/report/figure.ts";
+import { loadCheckpoint } from "../../../src/store/checkpoint.ts";
+import { readMetrics } from "../../../src/store/metrics.ts";
+import { loadModelFolder } from "../../../src/store/modelFolder.ts";
+import { readRun } from "../../../src/store/runRecord.ts";
+import { optimizerSchema, startsAveraging } from "../../../src/train/optimizerSettings.ts";
+import { emptyFolder } from "../../data/support/tiny.ts";
+import { entropy, sampleSettings, sampleText } from "./sample.ts";
+
+// One thread: ONNX Runtime promises equal bits only for equal thread counts, and the tests share the cores.
+const context = { env: {}, command: ["fwm", "train"], packageVersion: "0", threads: 1 };
+const never = new AbortController().signal;
+
+let data: string;
+beforeAll(async () => {
+  data = await sampleText();
+});
+
+const start = (folder: string, settings: TextSettings, signal = never, callbacks = {}) =>
+  trainRun({ action: "start", experiment: "sample", settings, folder }, { ...context, signal, callbacks });
+
+describe("a small AWD-LSTM", () => {
+  let run: string;
+  beforeAll(async () => {
+    run = join(emptyFolder(), "run");
+    await start(run, sampleSettings(data, { steps: 220, logEvery: 20, saveEvery: 100 }));
+  }, 120_000);
+
+  test("learns what can be learned: far below the unigram's perplexity, near the text's entropy", async () => {
+    const { evaluation } = await evaluateSaved(run, { split: "test" }, { env: {}, threads: 1 });
+    const { loss, perplexity, bits, tokens, split } = evaluation as TextEvaluation;
+    const { splits, counts, close } = await openText(data);
+    const test = new Int32Array(splits.test.length);
+    splits.test.read(0, test);
+    close();
+    const all = counts.reduce((a, b) => a + b);
+    const unigram = test.reduce((sum, id) => sum - Math.log(counts[id]! / all), 0) / test.length;
+    expect(split).toBe("test");
+    expect(tokens).toBe(test.length - 1);
+    expect(Math.exp(unigram)).toBeGreaterThan(9);
+    expect(perplexity).toBeLessThan(Math.exp(unigram) / 4);
+    expect(loss).toBeGreaterThan(entropy - 0.05);
+    expect(loss).toBeLessThan(entropy + 0.15);
+    expect(perplexity).toBeCloseTo(Math.exp(loss), 10);
+    expect(bits).toBeCloseTo(Math.log2(perplexity), 10);
+  });
+
+  test("is evaluated at the end of every epoch, and the loss falls", async () => {
+    const valid = (await readMetrics(run)).filter(({ split }) => split === "valid");
+    const epochs = valid.map(({ values }) => values.epoch!);
+    expect(epochs.slice(0, -1)).toEqual(epochs.slice(0, -1).map((_, i) => i + 1));
+    const losses = valid.map(({ values }) => values.loss!);
+    expect(losses.at(-1)!).toBeLessThan(losses[0]! - 0.3);
+    expect((await readRun(run)).summary["best.loss"]).toBe(Math.min(...losses));
+  });
+
+  test("is evaluated, reported, packaged and drawn as a kind", async () => {
+    const model = await loadModelFolder(run);
+    const { evaluation } = await evaluateSaved(model, { split: "all", batch: 2 }, { env: {}, threads: 1 });
+    const all = evaluation as TextEvaluation;
+    expect(Object.keys(all.splits)).toEqual(["train", "valid", "test"]);
+    expect(all.perplexity).toBe(all.splits.test!.perplexity);
+    const shown = text.show(all, { valid: 60, test: 57.3 });
+    for (const split of ["train", "valid", "test"]) expect(shown).toMatch(new RegExp(`^${split} `, "m"));
+    // The text is not the paper's.
+    expect(shown).not.toContain("paper");
+    expect(text.show({ ...all, isOfficial: true }, { valid: 60, test: 57.3 })).toMatch(/^test .*57\.30$/m);
+    expect(text.showLine(all, undefined)).toContain(`test: perplexity ${all.perplexity.toFixed(2)}`);
+    const { kind, ...reported } = await reportedRun(run, ["fwm", "report"]);
+    expect(kind).toBe(text);
+    const paper = { test: 1, curve: [{ epoch: 2, perplexity: 3 }] };
+    const theirs = { ...reported, result: { ...reported.result, paper } };
+    const figure = await text.figure([theirs]);
+    expect(figure.lines.map(({ name }) => name)).toEqual(["sample, seed 1", "authors, sample"]);
+    expect(figure.lines[0]!.points[1]).toMatchObject({ x: 2 });
+    expect(await drawFigure(figure)).toContain("authors, sample");
+    const card = text.card(reported.result as never, all, { name: "m", weights: 1, step: null });
+    expect(card).toContain(`| perplexity, test | **${all.perplexity.toFixed(2)}**`);
+  });
+
+  test("starts another run, and a model of other words does not", async () => {
+    const folder = join(emptyFolder(), "init");
+    const settings = sampleSettings(data, { steps: 1 });
+    await trainRun(
+      { action: "start", experiment: "sample", settings, folder, init: run },
+      { ...context, signal: never },
+    );
+    const [first] = await readMetrics(folder);
+    expect(first!.values.loss).toBeLessThan(entropy + 0.4);
+    const other = { ...settings, task: { ...settings.task, dataset: "generated", data: "" } };
+    const wider = { ...other, system: { ...other.system, vocabulary: 200 } } as TextSettings;
+    const session = await openTextSession(wider, context);
+    const model = await loadModelFolder(run);
+    expect(() => session.init(model)).toThrow("the model's words are not those of the text");
+    await session.release();
+    await expect(
+      evaluateSaved(model, { data: await sampleText({ train: 4, valid: 2, test: 1 }) }, { env: {} }),
+    ).rejects.toThrow("the model's words are not those of the text");
+  });
+});
+
+describe("resumed, a run has the bits of one that never stopped", () => {
+  const before = { name: "sgd", learningRate: 5 } as const;
+  const cases = {
+    "SGD, then ASGD from the second epoch on": {
+      name: "asgd",
+      learningRate: 3,
+      weightDecay: 1.2e-6,
+      before,
+      switch: { when: "epoch", epoch: 1 },
+    },
+    "Adam, and the mean of its weights from the second epoch on": {
+      name: "averagedAdam",
+      learningRate: 1e-2,
+      averagingLrRatio: 0.5,
+      switch: { when: "epoch", epoch: 1 },
+    },
+    "SGD, then ASGD by the non-monotone rule": {
+      name: "asgd",
+      learningRate: 3,
+      before: { name: "sgd", learningRate: 60 },
+      switch: { when: "nonMonotone", window: 1 },
+    },
+  };
+
+  test.each(Object.entries(cases))("%s", { timeout: 120_000 }, async (name, given) => {
+    const optimizer = optimizerSchema.parse(given);
+    // Short epochs: 180 lines in 8 columns are about nine windows.
+    const short = await sampleText({ train: 180, valid: 30, test: 30 });
+    const byRule = name.includes("rule");
+    const settings = sampleSettings(short, {
+      steps: 24,
+      optimizer,
+      saveEvery: 4,
+      // A rate that is far too high: the loss goes up and down.
+      ...(byRule ? { evalEvery: 2, clip: 0 } : {}),
+    });
+    const whole = join(emptyFolder(), "whole");
+    await start(whole, settings);
+    const metrics = await readMetrics(whole, { withoutTimes: true });
+    const rates = metrics.filter(({ split }) => split === "train").map(({ values }) => values.learningRate!);
+    const valid = metrics.filter(({ split }) => split === "valid");
+
+    const stopped = join(emptyFolder(), "stopped");
+    const stops = [5, 10, 13, 19];
+    for (const [i, at] of stops.entries()) {
+      const stopping = new AbortController();
+      const callbacks = { onStep: (done: number) => done === at && stopping.abort() };
+      if (i === 0) await start(stopped, settings, stopping.signal, callbacks);
+      else {
+        await trainRun(
+          { action: "resume", folder: stopped },
+          { ...context, signal: stopping.signal, callbacks },
+        );
+      }
+    }
+    await trainRun({ action: "resume", folder: stopped }, { ...context, signal: never });
+    expect(await readMetrics(stopped, { withoutTimes: true })).toEqual(metrics);
+    const last = "checkpoint-24";
+    for (const file of readdirSync(join(whole, last)).filter((each) => each !== "manifest.json")) {
+      const [a, b] = [whole, stopped].map((run) => readFileSync(join(run, last, file)));
+      expect(a!.equals(b!), file).toBe(true);
+    }
+
+    // The switch was in the middle, where the settings say.
+    const { optimizer: tensors } = await loadCheckpoint(join(whole, last));
+    expect(Object.keys(tensors)).toEqual(expect.arrayContaining(["asgd.steps", "raw.embedding"]));
+    if (!byRule) return;
+    const losses = valid.map(({ values }) => values.loss!);
+    const first = losses.findIndex((_, i) =>
+      startsAveraging(optimizer, { epoch: 0, losses: losses.slice(0, i + 1) }),
+    );
+    expect(first).toBeGreaterThan(0);
+    expect(first).toBeLessThan(losses.length - 2);
+    // 60 before and 3 after, times the length of a window over 20.
+    const switched = rates.findIndex((rate) => rate < 10);
+    expect(switched).toBe(2 * (first + 1));
+  });
+});
+
+test("text that is too short is refused before anything is written", async () => {
+  const short = await sampleText({ train: 4, valid: 2, test: 1 });
+  const folder = join(emptyFolder(), "run");
+  await expect(start(folder, sampleSettings(short, { batch: 16 }))).rejects.toThrow("are too few for");
+  expect(() => readdirSync(folder)).toThrow();
+  const wide = sampleSettings(data);
+  const narrow = { ...wide, system: { ...wide.system, vocabulary: 5 } };
+  await expect(start(folder, narrow)).rejects.toThrow("the text has more words than the model");
+});
