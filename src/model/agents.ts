@@ -26,8 +26,10 @@ import {
   min,
   mul,
   scoped,
+  split,
   sqrt,
   squeeze,
+  stack,
   sub,
   sum,
   type Tensor,
@@ -196,23 +198,29 @@ function actWithMemory(
   return scoped("fwm", () => {
     const join = weights.variant.keys === "product" ? mul : add;
     const dot = (a: Tensor, b: Tensor): Tensor => sum(mul(a, b), { axes: -1, keep: true });
-    const compare = (x: Tensor, K: Tensor): Tensor => matmul(unsqueeze(x, 1), K, { transB: true });
+    // The products of some vectors with all keys of one kind, each [B, 1, T], in one product of matrices.
+    const compare = (vectors: readonly Tensor[], K: Tensor): Tensor[] =>
+      split(matmul(stack(vectors, 1), K, { transB: true }), vectors.length, 1);
     // Σ_i left[i] (κ_i · vec(a ⊗ b)) u_i
-    const retrieve = (left: Tensor, a: Tensor, b: Tensor): Tensor =>
-      squeeze(matmul(mul(join(compare(a, K1), compare(b, K2)), left), U), 1);
+    const retrieve = (left: Tensor, withK1: Tensor, withK2: Tensor): Tensor =>
+      squeeze(matmul(mul(join(withK1, withK2), left), U), 1);
 
     const { k1, k2, v, beta } = writeVectors(weights, h);
-    const vOld = retrieve(w, k1, k2);
+    const { n: first, e } = readVectors(weights, h);
+    // All but the later queries are known before anything is retrieved.
+    const [ofKey1, ofFirst] = compare([k1, first], K1) as [Tensor, Tensor];
+    const [ofKey2, ...ofE] = compare([k2, ...e], K2) as [Tensor, ...Tensor[]];
+    const vOld = retrieve(w, ofKey1, ofKey2);
     const u = mul(beta, sub(v, vOld)); //                                                                    (3)
     const norm = add(m, dot(u, add(mul(vOld, 2), mul(join(dot(k1, k1), dot(k2, k2)), u))));
-    const s = sqrt(div(1, max(norm, 1))); //                                                                  (4)
+    const s = sqrt(div(1, max(norm, 1))); //                                                                 (4)
     const left = mul(w, unsqueeze(s, 1));
     const written = mul(s, u);
 
-    const { n: first, e } = readVectors(weights, h);
-    const n = e.reduce((query, key) => {
+    const n = e.reduce((query, key, i) => {
+      const ofQuery = i === 0 ? ofFirst : compare([query], K1)[0]!;
       const now = mul(join(dot(k1, query), dot(k2, key)), written);
-      return layerNorm(add(retrieve(left, query, key), now)); //                                             (7)
+      return layerNorm(add(retrieve(left, ofQuery, ofE[i]!), now)); //                                       (7)
     }, first);
     const after = { w: add(left, mul(here, unsqueeze(s, 1))), m: min(norm, 1) };
     return { y: fwmOutput(weights, h, n), after, rows: [k1, k2, u] };
