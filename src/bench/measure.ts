@@ -5,6 +5,7 @@ import { median } from "../statistics.ts";
 export interface Timing {
   readonly median: number;
   readonly least: number;
+  readonly most: number;
 }
 
 /** Times every case `repeats` times, interleaved, after `warmup` runs of each. */
@@ -28,9 +29,9 @@ export async function elapsed(run: () => Promise<unknown>): Promise<number> {
   return performance.now() - start;
 }
 
-/** Median and least of some times. */
+/** Median, least and most of some times. */
 export function summary(times: readonly number[]): Timing {
-  return { median: median(times), least: Math.min(...times) };
+  return { median: median(times), least: Math.min(...times), most: Math.max(...times) };
 }
 
 /** Values in ±scale/2 that do not depend on the time of day. */

@@ -71,14 +71,15 @@ function showRows({ speed, unit }: Kind, rows: readonly BenchRow[]): string {
   const label = (row: BenchRow): (string | number)[] => labels.map((name) => row.label[name]!);
   return [
     table([
-      [...labels, speed.label, `${unit} ms`, "peak MB", "GFLOPS", "of peak"],
+      [...labels, speed.label, `${unit} ms`, "least ms", "peak MB", "GFLOPS", "of peak"],
       ...rows.map((row) => [
         ...label(row),
         row.perSecond >= 100 ? thousands(Math.round(row.perSecond)) : row.perSecond.toFixed(2),
         row.stepMs.toFixed(0),
+        row.leastMs.toFixed(0),
         thousands(Math.round(row.peakMemoryMB)),
         row.gflops?.toFixed(0) ?? "-",
-        row.shareOfPeak === null ? "-" : `${(100 * row.shareOfPeak).toFixed(0)}%`,
+        row.shareOfPeak ? showShare(row.shareOfPeak) : "-",
       ]),
     ]),
     "",
@@ -88,6 +89,11 @@ function showRows({ speed, unit }: Kind, rows: readonly BenchRow[]): string {
       ...rows.map((row) => [...label(row), ...parts.map((part) => row.parts[part]?.toFixed(1) ?? "-")]),
     ]),
   ].join("\n");
+}
+
+function showShare({ median, least, most }: NonNullable<BenchRow["shareOfPeak"]>): string {
+  const percent = (share: number): string => (100 * share).toFixed(0);
+  return `${percent(median)}% (${percent(least)}-${percent(most)})`;
 }
 
 /** Runs a benchmark that lives beside the package's sources and needs its development dependencies. */

@@ -77,12 +77,13 @@ export function defineKind<S extends BaseSettings, E extends BaseEvaluation, P>(
           });
           if (step >= warmup) times.push(ms);
         }
-        const stepMs = summary(times).median;
+        const { median: stepMs, least: leastMs } = summary(times);
         const peakMemoryMB = process.resourceUsage().maxRSS / 1024;
         return {
           label,
           perSecond: (1000 * work) / stepMs,
           stepMs,
+          leastMs,
           peakMemoryMB,
           gflops: null,
           shareOfPeak: null,

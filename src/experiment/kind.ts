@@ -133,11 +133,13 @@ export interface BenchRow {
   readonly label: Readonly<Record<string, string | number>>;
   /** Work per second, in the kind's unit of speed. */
   readonly perSecond: number;
+  /** Median, and the least. */
   readonly stepMs: number;
+  readonly leastMs: number;
   readonly peakMemoryMB: number;
   /** Operations counted from the equations over the measured time, and as a share of the measured matmul peak. */
   readonly gflops: number | null;
-  readonly shareOfPeak: number | null;
+  readonly shareOfPeak: { readonly median: number; readonly least: number; readonly most: number } | null;
   /** Milliseconds by part of a step. */
   readonly parts: Readonly<Record<string, number>>;
 }

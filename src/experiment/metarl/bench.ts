@@ -32,6 +32,7 @@ export async function benchMetarl(
     label,
     perSecond: 1000 / (act + update),
     stepMs: act + update,
+    leastMs: Math.min(...acting.map((ms, i) => ms + learning[i]!)),
     peakMemoryMB: process.resourceUsage().maxRSS / 1024,
     gflops: null,
     shareOfPeak: null,
