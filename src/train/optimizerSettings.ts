@@ -99,12 +99,13 @@ export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; a
 /** The rate before the schedule: of the optimizer that is at work. */
 export function baseRate(settings: OptimizerSettings, averaging: boolean): number {
   switch (settings.name) {
+    case "adam":
+    case "sgd":
+      return settings.learningRate;
     case "asgd":
       return (averaging ? settings : settings.before).learningRate;
     case "averagedAdam":
       return settings.learningRate * (averaging ? settings.averagingLrRatio : 1);
-    default:
-      return settings.learningRate;
   }
 }
 

@@ -62,9 +62,9 @@ test.each([
     batcher.next();
     if (batcher.endOfEpoch) done++;
   }
-  // To a thousandth: lengths are drawn.
-  expect(training.steps / ((steps / counted) * epochs)).toBeGreaterThan(0.999);
-  expect(training.steps / ((steps / counted) * epochs)).toBeLessThan(1.001);
+  // Lengths are drawn: the mean over ten epochs has a standard error of 0.2 %.
+  const ratio = training.steps / ((steps / counted) * epochs);
+  expect(Math.abs(ratio - 1)).toBeLessThan(0.005);
 });
 
 test("windows are padded to few sizes", () => {

@@ -35,7 +35,8 @@ describe("a small AWD-LSTM", () => {
   let run: string;
   beforeAll(async () => {
     run = join(emptyFolder(), "run");
-    await start(run, sampleSettings(data, { steps: 220, logEvery: 20, saveEvery: 100 }));
+    const schedule = { name: "cosine", warmup: 0, decayStart: 0, finalLrRatio: 0.1 } as const;
+    await start(run, sampleSettings(data, { steps: 300, logEvery: 20, saveEvery: 100, schedule }));
   }, 120_000);
 
   test("learns what can be learned: far below the unigram's perplexity, near the text's entropy", async () => {
