@@ -102,6 +102,8 @@ test("is benched without any files, in windows of one length", async () => {
   const settings = smokeOf("ptb-awd-fwm");
   const [row] = text.benchRows(settings, { steps: 1 });
   expect(row!.label).toEqual({ system: "awd-fwm", batch: 4, window: 20 });
-  const { perSecond, stepMs } = await text.bench(row!, { steps: 2, threads: 1 });
+  const { perSecond, stepMs, gflops, shareOfPeak } = await text.bench(row!, { steps: 2, threads: 1 });
   expect(perSecond).toBeCloseTo((1000 * 4 * 20) / stepMs, 6);
+  expect(gflops).toBeGreaterThan(0);
+  expect(shareOfPeak).toBeLessThan(1);
 });
