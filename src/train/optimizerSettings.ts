@@ -38,7 +38,7 @@ const asgdSchema = z.strictObject({
 
 const averagedAdamSchema = adamSchema.extend({
   name: z.literal("averagedAdam"),
-  /** When the mean of the weights begins; Adam goes on as it was. */
+  /** When the mean of the weights begins; Adam continues as it was. */
   switch: switchSchema,
   /** Factor on the rate from then on. */
   averagingLrRatio: z.number().positive().default(1),
