@@ -114,6 +114,13 @@ export {
   sweepMembers,
   sweepStates,
 } from "./experiment/sweep.ts";
+export type { TextEvaluation, TextOptions } from "./experiment/text/options.ts";
+export {
+  type TextExperiment,
+  type TextSettings,
+  textExperiment,
+  textSchema,
+} from "./experiment/text/settings.ts";
 export { type RunContext, type RunEnd, type RunPlan, trainRun } from "./experiment/trainRun.ts";
 // Answering: models, streams, the memory alone
 export * from "./inference/index.ts";

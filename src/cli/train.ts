@@ -45,6 +45,10 @@ export const trainCommand = command({
       trial: "fwm train metarl-fwm --smoke --steps 4 --out $EMPTY/agent",
     },
     {
+      line: "fwm train ptb-awd-fwm",
+      trial: "fwm train ptb-awd-fwm --smoke --steps 2 --out $EMPTY/text",
+    },
+    {
       line: "fwm train catbabi-qa-fwm-mixed --init runs/catbabi-qa-fwm-decay-seed1",
       trial: "fwm train catbabi-qa-fwm-mixed --smoke --steps 4 --init $RUN --out $EMPTY/tuned",
     },

@@ -38,7 +38,7 @@ const asgdSchema = z.strictObject({
 
 const averagedAdamSchema = adamSchema.extend({
   name: z.literal("averagedAdam"),
-  /** When the mean of the weights begins; Adam goes on as it was. */
+  /** When the mean of the weights begins; Adam continues as it was. */
   switch: switchSchema,
   /** Factor on the rate from then on. */
   averagingLrRatio: z.number().positive().default(1),
@@ -109,12 +109,13 @@ export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; a
 /** The rate before the schedule: of the optimizer that is at work. */
 export function baseRate(settings: OptimizerSettings, averaging: boolean): number {
   switch (settings.name) {
+    case "adam":
+    case "sgd":
+      return settings.learningRate;
     case "asgd":
       return (averaging ? settings : settings.before).learningRate;
     case "averagedAdam":
       return settings.learningRate * (averaging ? settings.averagingLrRatio : 1);
-    default:
-      return settings.learningRate;
   }
 }
 

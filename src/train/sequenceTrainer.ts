@@ -5,7 +5,7 @@
  * to window, gradients are not.
  */
 import { grad } from "../compile/grad.ts";
-import { DataError } from "../errors.ts";
+import { DataError, UsageError } from "../errors.ts";
 import {
   add,
   argmax,
@@ -343,6 +343,11 @@ export class SequenceEvaluator {
         : evaluated(lossWindow(this.model, batch, prefix, how));
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
+    if (isSoftened && !program.plan.inputs.has("temperature")) {
+      throw new UsageError("temperature: the system has none", {
+        hint: "the language models awd-lstm, awd-fwm and awd-txl do",
+      });
+    }
     const out = await program.run({ ...inputsOf(batch), ...(isSoftened ? { temperature } : {}) });
     return {
       loss: Number(out.loss?.[0] ?? 0),

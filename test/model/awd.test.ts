@@ -392,7 +392,7 @@ describe("AWD-LSTM's training: three steps of SGD, then four of ASGD", () => {
     }
     expectWeights("", recorded.parameters_after_7, "after seven steps");
     expectWeights("asgd.average.", recorded.ax_after_7, "average");
-    // Evaluation has the averages, and the weights go on as they were.
+    // Evaluation has the averages, and the weights continue as they were.
     const averages = inOrder(recorded.ax_after_7);
     for (const [i, values] of [...trainer.evaluationWeights().values()].entries()) {
       expectClose(values, averages[i]!.data as Float64Array, close);

@@ -78,7 +78,7 @@ function generatedCorpus(modelWords: number): Corpus {
     streamOf(name, generateTokens(seed, generatedTokens[name]));
   return {
     identity: generatedDataset,
-    notes: ["the text is generated (stories like bAbI's); it is nobody's corpus"],
+    notes: ["the text is generated: stories like those of bAbI"],
     words,
     splits: { train: split("train", 1), valid: split("valid", 2), test: split("test", 3) },
     isOfficial: false,

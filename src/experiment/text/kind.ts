@@ -46,4 +46,5 @@ export const text = defineKind<TextSettings, TextEvaluation, TextPaper>({
       },
     ];
   },
+  bench: async (row, options) => (await import("./bench.ts")).benchText(row, options),
 });

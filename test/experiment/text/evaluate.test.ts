@@ -13,6 +13,7 @@ import type { Value } from "../../../src/graph/op.ts";
 import { awdFwmPtb } from "../../../src/model/awdFwm.ts";
 import { awdLstmPtb } from "../../../src/model/awdLstm.ts";
 import { awdTxlPtb } from "../../../src/model/awdTxl.ts";
+import { lstmDefaults } from "../../../src/model/lstmModel.ts";
 import { buildSystem } from "../../../src/model/registry.ts";
 import { nodeRuntime } from "../../../src/runtime/node.ts";
 import { interpret } from "../../../src/runtime/oracle.ts";
@@ -113,6 +114,15 @@ test("an evaluation that is stopped has no score", async () => {
     onWindow: () => void (++windows === 2 && stopping.abort()),
   });
   expect([score, windows]).toEqual([undefined, 2]);
+  await evaluator.release();
+});
+
+test("a temperature is refused by a system that has none", async () => {
+  const plain = { ...lstmDefaults, vocabulary: V, embedding: 3, hidden: 4 };
+  const model = buildSystem(plain);
+  const evaluator = new SequenceEvaluator(model, { runtime: nodeRuntime, threads: 1 });
+  const how = { batch: 1, window: 5, temperature: 1.2 };
+  await expect(scoreText(evaluator, stream, how)).rejects.toThrow("temperature: the system has none");
   await evaluator.release();
 });
 

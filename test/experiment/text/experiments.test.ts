@@ -62,9 +62,9 @@ test.each([
     batcher.next();
     if (batcher.endOfEpoch) done++;
   }
-  // To a thousandth: lengths are drawn.
-  expect(training.steps / ((steps / counted) * epochs)).toBeGreaterThan(0.999);
-  expect(training.steps / ((steps / counted) * epochs)).toBeLessThan(1.001);
+  // Lengths are drawn: the mean over ten epochs has a standard error of 0.2 %.
+  const ratio = training.steps / ((steps / counted) * epochs);
+  expect(Math.abs(ratio - 1)).toBeLessThan(0.005);
 });
 
 test("windows are padded to few sizes", () => {
@@ -102,6 +102,8 @@ test("is benched without any files, in windows of one length", async () => {
   const settings = smokeOf("ptb-awd-fwm");
   const [row] = text.benchRows(settings, { steps: 1 });
   expect(row!.label).toEqual({ system: "awd-fwm", batch: 4, window: 20 });
-  const { perSecond, stepMs } = await text.bench(row!, { steps: 2, threads: 1 });
+  const { perSecond, stepMs, gflops, shareOfPeak } = await text.bench(row!, { steps: 2, threads: 1 });
   expect(perSecond).toBeCloseTo((1000 * 4 * 20) / stepMs, 6);
+  expect(gflops).toBeGreaterThan(0);
+  expect(shareOfPeak).toBeLessThan(1);
 });

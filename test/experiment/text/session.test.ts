@@ -2,13 +2,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { ColumnBatcher } from "../../../src/data/text/columns.ts";
 import { openText } from "../../../src/data/text/prepared.ts";
 import { reportedRun } from "../../../src/experiment/report.ts";
 import { evaluateSaved } from "../../../src/experiment/savedModel.ts";
 import { text } from "../../../src/experiment/text/kind.ts";
 import type { TextEvaluation } from "../../../src/experiment/text/options.ts";
 import { openTextSession } from "../../../src/experiment/text/session.ts";
-import type { TextSettings } from "../../../src/experiment/text/settings.ts";
+import { lengthsOf, paddedWindows, type TextSettings } from "../../../src/experiment/text/settings.ts";
 import { trainRun } from "../../../src/experiment/trainRun.ts";
 import { drawFigure } from "../../../src/report/figure.ts";
 import { loadCheckpoint } from "../../../src/store/checkpoint.ts";
@@ -35,7 +36,8 @@ describe("a small AWD-LSTM", () => {
   let run: string;
   beforeAll(async () => {
     run = join(emptyFolder(), "run");
-    await start(run, sampleSettings(data, { steps: 220, logEvery: 20, saveEvery: 100 }));
+    const schedule = { name: "cosine", warmup: 0, decayStart: 0, finalLrRatio: 0.1 } as const;
+    await start(run, sampleSettings(data, { steps: 300, logEvery: 20, saveEvery: 100, schedule }));
   }, 120_000);
 
   test("learns what can be learned: far below the unigram's perplexity, near the text's entropy", async () => {
@@ -177,6 +179,9 @@ describe("resumed, a run has the bits of one that never stopped", () => {
     // The switch was in the middle, where the settings say.
     const { optimizer: tensors } = await loadCheckpoint(join(whole, last));
     expect(Object.keys(tensors)).toEqual(expect.arrayContaining(["asgd.steps", "raw.embedding"]));
+    // What was validated is what was saved: the averages.
+    const { evaluation } = await evaluateSaved(whole, { which: "last", batch: 4 }, { env: {}, threads: 1 });
+    expect((evaluation as TextEvaluation).loss).toBe(valid.at(-1)!.values.loss);
     if (!byRule) return;
     const losses = valid.map(({ values }) => values.loss!);
     const first = losses.findIndex((_, i) =>
@@ -188,6 +193,55 @@ describe("resumed, a run has the bits of one that never stopped", () => {
     const switched = rates.findIndex((rate) => rate < 10);
     expect(switched).toBe(2 * (first + 1));
   });
+});
+
+test("an epoch starts from zero state, and the rate of a step is scaled by its length", async () => {
+  const { system, ...settings } = sampleSettings(data, {
+    // Nothing moves at this rate: all epochs are alike.
+    optimizer: { name: "sgd", learningRate: 1e-30, weightDecay: 0 },
+    lengths: { halfProbability: 0, std: 0, min: 5, max: 0 },
+    batch: 100,
+  });
+  const still = {
+    ...settings,
+    system: { ...system, dropout: { word: 0, input: 0, between: 0, output: 0, weight: 0 } } as typeof system,
+  };
+  const session = await openTextSession(still, context);
+  const losses: number[][] = [[]];
+  for (let step = 0; losses.length < 4; step++) {
+    const { means, endOfEpoch, latest } = await session.step(step);
+    losses.at(-1)!.push(means.loss as number);
+    expect(latest!.learningRate).toBe(1e-30);
+    if (endOfEpoch) losses.push([]);
+  }
+  await session.release();
+  const [first, second, third] = losses;
+  expect(first!.length).toBeGreaterThan(1);
+  expect(new Set(first).size).toBe(first!.length);
+  expect([second, third]).toEqual([first, first]);
+
+  const varied = sampleSettings(data, {
+    optimizer: { name: "sgd", learningRate: 0.5, weightDecay: 0 },
+    schedule: { name: "linear", warmup: 4, decayStart: 0, finalLrRatio: 0 },
+  });
+  const { training } = varied;
+  const { splits, close } = await openText(data);
+  const batcher = new ColumnBatcher(splits.train, {
+    ...{ batch: training.batch, seed: training.seed, windows: paddedWindows(training) },
+    lengths: lengthsOf(training),
+  });
+  const other = await openTextSession(varied, context);
+  const scales: number[] = [];
+  for (let step = 0; step < 6; step++) {
+    const { rateScale } = batcher.next();
+    scales.push(rateScale);
+    const factor = step < 4 ? step / 4 : 1 - (step - 4) / 8;
+    const { latest } = await other.step(step);
+    expect(latest!.learningRate).toBeCloseTo(0.5 * factor * rateScale, 12);
+  }
+  expect(new Set(scales).size).toBeGreaterThan(2);
+  await other.release();
+  close();
 });
 
 test("text that is too short is refused before anything is written", async () => {
