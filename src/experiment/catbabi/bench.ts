@@ -1,6 +1,5 @@
 /** How fast a training step on catbAbI is: batch, forward, backward, optimizer and carried state together. */
-import { elapsed, summary } from "../../bench/measure.ts";
-import { MatmulPeak } from "../../bench/peak.ts";
+import { timedBesidePeak } from "../../bench/peak.ts";
 import { profileParts } from "../../bench/profile.ts";
 import { StreamBatcher } from "../../data/batches.ts";
 import { generatedSource } from "../../data/streams.ts";
@@ -11,9 +10,6 @@ import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { BenchCase, BenchOptions, BenchRow } from "../kind.ts";
 import { objectiveOf } from "./objective.ts";
 import type { CatbabiSettings } from "./settings.ts";
-
-/** Times every product is measured before, and again after, the steps. */
-const peakRepeats = 5;
 
 /** Measures one row in this process, so that its peak memory is its own. */
 export async function benchCatbabi(
@@ -33,32 +29,13 @@ export async function benchCatbabi(
   // The first steps compile the programs; questions per window vary, and so do their shapes.
   for (let i = 0; i < 4; i++) await one(i);
   positions = 0;
-  const peak = await MatmulPeak.open(threads);
-  for (let i = 0; i < peakRepeats; i++) await peak.measure();
-  const stepTimes: number[] = [];
-  for (let i = 0; i < steps; i++) {
-    stepTimes.push(await elapsed(() => one(4 + i)));
-    await peak.measure();
-  }
-  for (let i = 0; i < peakRepeats; i++) await peak.measure();
-  await peak.release();
+  const timed = await timedBesidePeak((step) => one(4 + step), steps, threads);
   await trainer.release();
-  const { median: stepMs, least, most } = summary(stepTimes);
   const { batch, window } = training;
   const tokens = batch * window;
   // Forward, and twice that backward.
   const flops = 3 * systemFlops(system, { tokens, positions: positions / steps, window });
-  const share = (ms: number): number => flops / ms / 1e6 / peak.best;
-  return {
-    label,
-    perSecond: (tokens / stepMs) * 1000,
-    stepMs,
-    leastMs: least,
-    peakMemoryMB: process.resourceUsage().maxRSS / 1024,
-    gflops: flops / stepMs / 1e6,
-    shareOfPeak: { median: share(stepMs), least: share(most), most: share(least) },
-    parts: await partsOf(settings, stepMs, threads),
-  };
+  return { label, ...timed.rates(flops, tokens), parts: await partsOf(settings, timed.stepMs, threads) };
 }
 
 function rateOf({ training }: CatbabiSettings): number {
