@@ -45,7 +45,8 @@ export const quickstartCommand = command({
             onStep: (done, { means }, speed) =>
               progress.update(
                 done,
-                `loss ${Number(means.loss).toFixed(2)} ${thousands(Math.round(speed))} tokens/s`,
+                `train loss ${Number(means.loss).toFixed(2)}`,
+                `${thousands(Math.round(speed))} tokens/s`,
               ),
             onEvaluation: (_step, values) =>
               out.detail(`${name}: ${(100 * values.accuracy!).toFixed(1)}% of held-out questions`),
@@ -138,7 +139,11 @@ function show(
     table([["", "all", ...tasks, "trained in"], row("memory", fwm), row("LSTM", lstm)]).trimEnd(),
   ];
   if (chained) {
-    lines.push("", bold("One question, and what each read of the memory matched"), ...showAnswer(out, chained));
+    lines.push(
+      "",
+      bold("One question, and what each read of the memory matched"),
+      ...showAnswer(out, chained),
+    );
   }
   lines.push(
     "",

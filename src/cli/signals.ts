@@ -27,9 +27,12 @@ export function watchSignals(source: SignalSource | undefined, graceful: boolean
   const controller = new AbortController();
   let received: number | undefined;
   const receive = (code: number) => () => {
-    if (!graceful || received !== undefined) return source?.exit(code);
+    if (!graceful || received !== undefined) {
+      out.settle();
+      return source?.exit(code);
+    }
     received = code;
-    out.note("stopping after this step; once more to stop at once");
+    out.note("stopping after this step; press ^C again to stop at once");
     controller.abort();
   };
   const handlers = [

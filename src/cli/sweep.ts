@@ -223,7 +223,8 @@ function showSweep(
       progress ??= out.progress({ label: label(member), total, show: thousands, every: 10_000 });
       progress.update(
         done,
-        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
+        `train ${kind.shown} ${Number(means[kind.shown]).toFixed(3)}`,
+        showSpeed(kind, speed),
       );
     },
     onEvaluation(member, step, values) {

@@ -198,12 +198,15 @@ function showTraining(
       showFolder();
       progress.update(
         done,
-        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
+        `train ${kind.shown} ${Number(means[kind.shown]).toFixed(3)}`,
+        showSpeed(kind, speed),
       );
     },
     onEvaluation(step, values, best) {
       showFolder();
-      out.note(`${kind.unit} ${thousands(step)}: valid ${showValues(kind, values)}${best ? "  (best)" : ""}`);
+      out.note(
+        `${kind.unit} ${thousands(step)}: valid ${showValues(kind, values)}${best ? " (best so far)" : ""}`,
+      );
     },
     stop: () => progress.stop(),
   };
@@ -214,7 +217,7 @@ export function showValues({ measures }: Pick<Kind, "measures">, values: Values)
   return Object.entries(measures)
     .filter(([name]) => values[name] !== undefined)
     .map(([name, measure]) => `${measure.label} ${showMeasure(measure, values[name]!)}`)
-    .join(" ");
+    .join(", ");
 }
 
 function report(out: Output, kind: Kind, { folder: path, step, reason, progress }: RunEnd): void {

@@ -305,7 +305,7 @@ describe("signals", () => {
       const signals = new FakeProcess();
       const ended = await demo(argv, { signals: later(signals, name) });
       expect(ended.code).toBe(code);
-      expect(ended.stderr).toBe("stopping after this step; once more to stop at once\n");
+      expect(ended.stderr).toBe("stopping after this step; press ^C again to stop at once\n");
       expect(signals.exited).toBeUndefined();
       expect(signals.listenerCount(name)).toBe(0);
     }
