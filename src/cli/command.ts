@@ -27,6 +27,10 @@ export interface CommandContext<A, O> {
  */
 export type Example = string | { readonly line: string; readonly trial: string };
 
+/** How a command ended: one that says `finished` came to its end, and a signal that came just then does not matter. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to say.
+export type Ending = void | "finished" | "interrupted";
+
 interface Described {
   readonly name: string;
   readonly summary: string;
@@ -42,7 +46,7 @@ export interface Command extends Described {
   readonly options: Readonly<Record<string, AnyParam>>;
   /** True if a signal lets the command finish and save; otherwise the program ends at once. */
   readonly graceful: boolean;
-  readonly run: (context: CommandContext<unknown, unknown>) => void | Promise<void>;
+  readonly run: (context: CommandContext<unknown, unknown>) => Ending | Promise<Ending>;
 }
 
 /** Commands under one name: `fwm data prepare`, `fwm data stats`. */
@@ -65,7 +69,7 @@ export function command<
     args?: A;
     options?: O;
     graceful?: boolean;
-    run: (context: CommandContext<ArgumentValues<A>, OptionValues<O>>) => void | Promise<void>;
+    run: (context: CommandContext<ArgumentValues<A>, OptionValues<O>>) => Ending | Promise<Ending>;
   },
 ): Command {
   return {

@@ -70,7 +70,7 @@ export async function runProgram(
     const { args, options, origins } = readValues(command, parser, env);
     const watch = watchSignals(signals, command.graceful, out);
     try {
-      await command.run({
+      const ending = await command.run({
         args,
         options,
         origins,
@@ -79,6 +79,7 @@ export async function runProgram(
         env,
         stdin: surroundings.stdin,
       });
+      if (ending === "finished") return exitCode.ok;
     } catch (error) {
       if (watch.exitCode() === undefined || !watch.isAbort(error)) throw error;
     } finally {

@@ -63,12 +63,13 @@ export const quickstartCommand = command({
     const lstm = fwm && (await train("lstm", quickstartLstm));
     if (!fwm || !lstm) {
       out.note("stopped; what was trained so far is kept in the run folder");
-      return;
+      return "interrupted";
     }
     const chained = await findChainedAnswer(fwm.folder, quickstartFwm.settings, 2);
     const shippedAnswer = await askOfWolves(whereIs(shipped.answers, "fwm train catbabi-qa-fwm makes one"));
     const document = { ...documentOf(fwm, lstm, chained), shipped: inferenceOf(shippedAnswer) };
     out.result(document, () => show(out, fwm, lstm, chained, shippedAnswer));
+    return "finished";
   },
 });
 

@@ -10,6 +10,7 @@ import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
+import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
 import { writeJson, writeResult } from "./writeResult.ts";
@@ -89,7 +90,7 @@ export const sweepCommand = command({
     );
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
-      return;
+      return "finished";
     }
 
     const about = { command: ["fwm", ...process.argv.slice(2)], packageVersion: packageVersion() };
@@ -121,7 +122,7 @@ export const sweepCommand = command({
       },
     );
     const closing: string[] = [];
-    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(about.command)}`);
+    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(...about.command)}`);
     else {
       const path = join(options.results, `${name}.json`);
       await writeJson(path, result);
@@ -133,6 +134,7 @@ export const sweepCommand = command({
       }
     }
     out.result(result, () => [showResult(result, kind), ...closing].join("\n"));
+    return end.reason;
   },
 });
 
@@ -166,13 +168,6 @@ function parseSeeds(given: string, name: string): readonly number[] {
   throw new UsageError(
     `${name}: expected different whole numbers, such as 1,2,3, got ${JSON.stringify(given)}`,
   );
-}
-
-/** A command line that a shell reads back as these words. */
-function shellLine(words: readonly string[]): string {
-  return words
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
-    .join(" ");
 }
 
 function showPlan(

@@ -25,7 +25,7 @@ import {
 import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
 import { kindNamed, kindOf } from "./registry.ts";
 import { modelConfig } from "./savedModel.ts";
-import { checkSettings, withSetting } from "./settings.ts";
+import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
 
 /** A run to start, or one to resume. */
 export type RunPlan =
@@ -57,7 +57,7 @@ export interface RunEnd extends LoopEnd {
 
 /** The settings of a plan: its own, or those of the run that it resumes. */
 export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
-  if (plan.action === "start") return plan.settings;
+  if (plan.action === "start") return withAbsoluteData(kindOf(plan.settings), plan.settings);
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);

@@ -300,6 +300,7 @@ describe("signals", () => {
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
+    ["SIGHUP", 143],
   ])("%s lets a graceful command finish and gives %i", async (name, code) => {
     for (const argv of ["fail wait", "fail save"]) {
       const signals = new FakeProcess();
@@ -309,6 +310,24 @@ describe("signals", () => {
       expect(signals.exited).toBeUndefined();
       expect(signals.listenerCount(name)).toBe(0);
     }
+  });
+
+  test("one that comes when the work is done anyway does not change the exit code", async () => {
+    const late: Program = {
+      ...program,
+      commands: [
+        command({
+          name: "late",
+          summary: "Finish.",
+          examples: [],
+          graceful: true,
+          run: () => new Promise((resolve) => setTimeout(() => resolve("finished"), 30)),
+        }),
+      ],
+    };
+    expect((await run(["late"], { program: late, signals: later(new FakeProcess(), "SIGTERM") })).code).toBe(
+      0,
+    );
   });
 
   test("a second one, or the first for any other command, ends the program at once", async () => {

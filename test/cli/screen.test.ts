@@ -1,9 +1,11 @@
 /** What a person sees on a terminal: lines stay whole beside a live bar, at every width. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { Output } from "../../src/cli/output.ts";
 import { barLine } from "../../src/cli/progress.ts";
+import { loadCheckpoint } from "../../src/store/checkpoint.ts";
+import { readRun } from "../../src/store/runRecord.ts";
 import { emptyFolder } from "../data/support/tiny.ts";
 import { skipUnless } from "../support/skip.ts";
 import { hasPseudoTerminal, noPseudoTerminal, onTerminal, screenOf } from "../support/terminal.ts";
@@ -116,5 +118,23 @@ describe("training on a terminal", needs, () => {
     expect(text).toMatch(/^stopping after this step; press \^C again to stop at once$/m);
     expect(text).toMatch(/^interrupted after \d+ steps?; /m);
     expect(text).not.toContain("^C\n");
+  });
+
+  test("a terminal that is closed lets the run save and stop", async () => {
+    const cwd = emptyFolder();
+    const argv = [process.execPath, binary, ...words, "--steps", "5000", "--out", "run"];
+    let closed = false;
+    await onTerminal(argv, {
+      columns: 80,
+      cwd,
+      typed(output, close) {
+        if (!closed && output.includes("train loss")) close();
+        closed ||= output.includes("train loss");
+        return undefined;
+      },
+    });
+    await vi.waitFor(async () => expect((await readRun(join(cwd, "run"))).state).toBe("interrupted"), 10_000);
+    expect((await readRun(join(cwd, "run"))).process).toBeNull();
+    expect((await loadCheckpoint(join(cwd, "run"))).step).toBeGreaterThan(0);
   });
 });

@@ -56,10 +56,21 @@ export const hasPseudoTerminal = ((): boolean => {
 /** Why a test without one is skipped. */
 export const noPseudoTerminal = "`script` of util-linux is not installed";
 
-/** Runs words on a pseudo-terminal; `typed` is called with all output so far and gives what to type now, if anything. */
+/**
+ * Runs words on a pseudo-terminal. `typed` is called with all output so far and gives what to type now, if anything;
+ * it may also close the terminal.
+ */
 export function onTerminal(
   words: readonly string[],
-  { columns, cwd, typed }: { columns: number; cwd: string; typed?: (output: string) => string | undefined },
+  {
+    columns,
+    cwd,
+    typed,
+  }: {
+    columns: number;
+    cwd: string;
+    typed?: (output: string, close: () => void) => string | undefined;
+  },
 ): Promise<{ code: number | null; screen: string[] }> {
   const quoted = words.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(" ");
   const child = spawn("script", ["-qefc", `stty cols ${columns} rows 50; exec ${quoted}`, "/dev/null"], {
@@ -70,7 +81,7 @@ export function onTerminal(
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
     output += chunk;
-    const text = typed?.(output);
+    const text = typed?.(output, () => child.kill("SIGKILL"));
     if (text !== undefined) child.stdin.write(text);
   });
   return new Promise((resolve) =>
