@@ -46,6 +46,8 @@ export interface Command extends Described {
   readonly options: Readonly<Record<string, AnyParam>>;
   /** True if a signal lets the command finish and save; otherwise the program ends at once. */
   readonly graceful: boolean;
+  /** True if it computes without giving signals a turn: they keep their default, which ends the process at once. */
+  readonly blocking: boolean;
   readonly run: (context: CommandContext<unknown, unknown>) => Ending | Promise<Ending>;
 }
 
@@ -69,6 +71,7 @@ export function command<
     args?: A;
     options?: O;
     graceful?: boolean;
+    blocking?: boolean;
     run: (context: CommandContext<ArgumentValues<A>, OptionValues<O>>) => Ending | Promise<Ending>;
   },
 ): Command {
@@ -81,6 +84,7 @@ export function command<
     args: spec.args ?? {},
     options: spec.options ?? {},
     graceful: spec.graceful ?? false,
+    blocking: spec.blocking ?? false,
     // The program fills in exactly the values that args and options describe.
     run: spec.run as Command["run"],
   };

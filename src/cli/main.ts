@@ -3,6 +3,7 @@
  * The `fwm` binary: the program with the process's own streams, signals and exit code.
  */
 import pc from "picocolors";
+import { removeUnfinished } from "../store/atomic.ts";
 import { fwm } from "./commands.ts";
 import { describeError } from "./failure.ts";
 import { wantsColor } from "./output.ts";
@@ -19,6 +20,8 @@ for (const stream of [process.stdout, process.stderr]) {
     if (!isUnread(error, stream) && stream !== process.stdout) throw error;
   });
 }
+
+process.on("exit", removeUnfinished);
 
 process.on("uncaughtException", (error) => {
   const { text, code } = describeError(error, pc.createColors(wantsColor(process.stderr, process.env)));

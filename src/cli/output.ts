@@ -48,6 +48,8 @@ export class Output {
   readonly isTTY: boolean;
   /** Columns of the terminal, or 80. */
   readonly columns: number;
+  /** Columns that a table may take: the terminal's; in files and pipes there is no limit. */
+  readonly tableWidth: number;
   /** Colours for standard output. */
   readonly color: Colors;
   /** Colours for standard error. */
@@ -64,6 +66,7 @@ export class Output {
     this.verbose = flags.verbose;
     this.isTTY = stdout.isTTY === true;
     this.columns = columnsOf(stdout);
+    this.tableWidth = this.isTTY ? this.columns : Number.POSITIVE_INFINITY;
     this.color = pc.createColors(wantsColor(stdout, env, flags.color));
     this.noteColor = pc.createColors(wantsColor(stderr, env, flags.color));
     this.#stdout = stdout;

@@ -6,7 +6,8 @@ import { table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
-import { flag, folder, integer } from "./params.ts";
+import { flag, folder, integer, threadCount } from "./params.ts";
+import { shellLine } from "./shell.ts";
 import { shipped, whereIs } from "./shipped.ts";
 import { packageVersion } from "./version.ts";
 
@@ -21,7 +22,7 @@ export const quickstartCommand = command({
   options: {
     out: folder({ default: "runs", help: "where the two run folders go" }),
     seed: integer({ default: 1, help: "seed of the stories and the weights" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     smoke: flag({ help: "a few steps: a check that everything works" }),
   },
   graceful: true,
@@ -155,7 +156,7 @@ function show(
     "",
     bold("Next"),
     `  fwm ask                                  ${dim("tell the shipped model a story of your own")}`,
-    `  fwm ask ${fwm.folder}        ${dim("or the one just trained")}`,
+    `  ${shellLine("fwm", "ask", fwm.folder).padEnd(39)}  ${dim("or the one just trained")}`,
     `  fwm rollout                              ${dim("watch an agent with a memory find its way")}`,
     `  fwm data prepare catbabi                 ${dim("the real bAbI stories, all twenty tasks")}`,
     `  fwm train catbabi-qa-fwm                 ${dim("the authors' released recipe")}`,

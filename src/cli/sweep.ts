@@ -9,7 +9,7 @@ import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
-import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
+import { file, fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -49,7 +49,7 @@ export const sweepCommand = command({
     steps: integer({ min: 1, help: "steps each member trains; episodes of agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     results: folder({ default: "results", help: "folder of the result file" }),
@@ -133,7 +133,7 @@ export const sweepCommand = command({
         closing.push(`figure ${options.figure}`);
       }
     }
-    out.result(result, () => [showResult(result, kind), ...closing].join("\n"));
+    out.result(result, () => [showResult(result, kind, out.tableWidth), ...closing].join("\n"));
     return end.reason;
   },
 });
@@ -186,10 +186,19 @@ function showPlan(
     state: states[i]!,
   }));
   out.result({ members: rows }, () =>
-    table([
-      ["member", "state", "seed", `${kind.unit}s`, "parameters"],
-      ...rows.map(({ name, state, seed, steps, parameters }) => [name, state, `${seed}`, steps, parameters]),
-    ]),
+    table(
+      [
+        ["member", "state", "seed", `${kind.unit}s`, "parameters"],
+        ...rows.map(({ name, state, seed, steps, parameters }) => [
+          name,
+          state,
+          `${seed}`,
+          steps,
+          parameters,
+        ]),
+      ],
+      out.tableWidth,
+    ),
   );
 }
 
@@ -234,32 +243,43 @@ function showSweep(
 }
 
 /** The members as a table, in the terms of the result file. */
-function showResult({ members, seeds, steps, hours }: SweepResult, kind: Kind): string {
+function showResult({ members, seeds, steps, hours }: SweepResult, kind: Kind, width: number): string {
   const { headline, unit } = kind;
   const measures = Object.keys(kind.measures);
   const show = (measure: string, given: number | undefined): string =>
     given === undefined ? "-" : showMeasure(kind.measures[measure]!, given);
   const spread = (measure: string, of: Spread | undefined): string =>
     of ? `${show(measure, of.mean)} ± ${show(measure, of.std)}` : "-";
-  const all = table([
+  const all = table(
     [
-      ...["member", "state", `${unit}s`, ...measures.flatMap((measure) => [`best ${measure}`, `at ${unit}`])],
-      ...[`last ${headline}`, "parameters", kind.speed.label],
+      [
+        ...[
+          "member",
+          "state",
+          `${unit}s`,
+          ...measures.flatMap((measure) => [`best ${measure}`, `at ${unit}`]),
+        ],
+        ...[`last ${headline}`, "parameters", kind.speed.label],
+      ],
+      ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
+        ...[name, state, made],
+        ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
+        ...[show(headline, last?.values[headline]), parameters, Object.values(speed)[0] ?? "-"],
+      ]),
     ],
-    ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
-      ...[name, state, made],
-      ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
-      ...[show(headline, last?.values[headline]), parameters, Object.values(speed)[0] ?? "-"],
-    ]),
-  ]);
-  const overSeeds = table([
-    ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${headline}`],
-    ...seeds.map(({ name, seeds: own, best, last }) => [
-      ...[name, own.join(", ")],
-      ...measures.map((measure) => spread(measure, best[measure])),
-      spread(headline, last[headline]),
-    ]),
-  ]);
+    width,
+  );
+  const overSeeds = table(
+    [
+      ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${headline}`],
+      ...seeds.map(({ name, seeds: own, best, last }) => [
+        ...[name, own.join(", ")],
+        ...measures.map((measure) => spread(measure, best[measure])),
+        spread(headline, last[headline]),
+      ]),
+    ],
+    width,
+  );
   return [
     all,
     ...(seeds.length > 0 ? [overSeeds] : []),

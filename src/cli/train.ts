@@ -21,7 +21,7 @@ import {
   variableOf,
 } from "./config.ts";
 import type { Output, Surroundings } from "./output.ts";
-import { file, flag, folder, integer, maybeText, oneOf, texts } from "./params.ts";
+import { file, flag, folder, integer, maybeText, oneOf, texts, threadCount } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
@@ -71,7 +71,7 @@ export const trainCommand = command({
     }),
     init: folder({ placeholder: "model", help: "start with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to resume from" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     device: oneOf(["cpu", "cuda"], { default: "cpu", help: "where to run; never falls back silently" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
     printConfig: flag({ help: "show the settings and where each came from, and stop" }),
@@ -79,7 +79,7 @@ export const trainCommand = command({
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    const { plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
+    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
     let plan: RunPlan;
     if (typeof options.resume === "string") {
       refuseOnResume(options, [...startOnly, ...naming, "out"]);
@@ -122,6 +122,13 @@ export const trainCommand = command({
       shown.stop();
       report(out, kind, end);
       return end.reason === "interrupted" ? "interrupted" : "finished";
+    } catch (error) {
+      shown.stop();
+      if (plan.action === "start" && isDivergence(error)) {
+        const remove = shellLine("rm", "-r", resolve(plan.folder));
+        out.note(`the run is kept; give the next one another --out, or use the name again after: ${remove}`);
+      }
+      throw error;
     } finally {
       shown.stop();
     }

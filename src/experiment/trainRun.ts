@@ -108,6 +108,11 @@ async function loadInit(path: string, { name }: Kind): Promise<LoadedModel> {
   });
 }
 
+/** Whether training ended at a number that is not finite: found by the step, or only when it was to be saved. */
+export function isDivergence(error: unknown): boolean {
+  return error instanceof Error && (error.name === "DivergedError" || error.name === "NonFiniteError");
+}
+
 /** Does the work of a run and closes it with how that ended, whatever happens. */
 async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
   let state: Exclude<RunState, "running"> = "failed";
@@ -118,8 +123,7 @@ async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
     return end;
   } catch (error) {
     if (error instanceof Error) {
-      // A number that is not finite may be found by the step, or only when it is to be saved.
-      if (error.name === "DivergedError" || error.name === "NonFiniteError") state = "diverged";
+      if (isDivergence(error)) state = "diverged";
       note = error.message.split("\n")[0]!;
     }
     throw error;

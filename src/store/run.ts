@@ -337,6 +337,8 @@ async function refuseOccupied(path: string): Promise<void> {
   const isRun = names.includes(runFile);
   throw new UsageError(`${path}: the folder exists and is not empty`, {
     found: names.slice(0, 5),
-    hint: isRun ? "go on with that run with --resume, or choose another --out" : "choose another --out",
+    hint: isRun
+      ? "resume that run with --resume, choose another --out, or remove the folder first"
+      : "choose another --out",
   });
 }

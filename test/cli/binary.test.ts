@@ -2,7 +2,7 @@
  * The built program, as it is installed: `node dist/src/cli/main.js`.
  */
 import { execFile, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
@@ -45,6 +45,25 @@ describe("the built program", skipUnless(isBuilt, "dist/ is not there; run `npm 
   test("ends a misuse with 2 and bad data with 3", async () => {
     expect((await fwm(["data", "prepar"])).code).toBe(2);
     expect((await fwm(["data", "stats", "catbabi", "--data", emptyFolder()])).code).toBe(3);
+  });
+
+  test.each([
+    ["graphs", ["--seeds", "500"]],
+    ["generate", ["--stories", "500000", "--task", "1", "--out", "new"]],
+  ])("^C ends `data %s` at once, and nothing is left", async (name, more) => {
+    const cwd = emptyFolder();
+    const child = spawn(process.execPath, [binary, "data", name, ...more], { cwd, stdio: "ignore" });
+    const ended = new Promise<unknown>((resolve) =>
+      child.on("close", (code, signal) => resolve(code ?? signal)),
+    );
+    await new Promise((resolve) => setTimeout(resolve, 1500));
+    expect(child.exitCode).toBeNull();
+    const pressed = performance.now();
+    child.kill("SIGINT");
+    // A shell says 130 of a program that SIGINT ended.
+    expect(await ended).toBe("SIGINT");
+    expect(performance.now() - pressed).toBeLessThan(1000);
+    expect(readdirSync(cwd, { recursive: true }).filter((file) => file !== "new")).toEqual([]);
   });
 
   test("is quiet when its reader closes the pipe", async () => {

@@ -208,6 +208,9 @@ describe("what a person may get wrong", () => {
       `${folder}-2`,
     ]);
     expect(bad.code).toBe(4);
+    expect(bad.stderr).toContain(`or use the name again after: rm -r ${folder}-2\n`);
+    const again = await run([...base, "--out", `${folder}-2`]);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("or remove the folder first")]);
     expect(bad.stderr).toMatch(/diverged at step \d+: \S+ .*not finite/);
     for (const name of readdirSync(`${folder}-2`).filter((entry) => entry.startsWith("checkpoint-"))) {
       const { model } = await loadCheckpoint(`${folder}-2`, { which: name });
