@@ -1,6 +1,5 @@
-#!/usr/bin/env node
 /**
- * The `fwm` binary: the program with the process's own streams, signals and exit code.
+ * What `bin/fwm.js` runs: the program with the process's own streams, signals and exit code.
  */
 import pc from "picocolors";
 import { removeUnfinished } from "../store/atomic.ts";
