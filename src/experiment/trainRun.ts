@@ -1,4 +1,5 @@
 /** Trains an experiment of any kind in a run folder: new or resumed, ended well or badly, everything is closed. */
+import { totalmem } from "node:os";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
@@ -71,6 +72,7 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   const kind = kindOf(settings);
   const init = plan.action === "start" && plan.init ? await loadInit(plan.init, kind) : undefined;
   checkDevice(context.device ?? "cpu");
+  refuseTooLarge(kind, settings);
   const session = await kind.open(settings, context);
   try {
     for (const note of session.data.notes) context.onNote?.(note);
@@ -96,6 +98,24 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   } finally {
     await session.release();
   }
+}
+
+/** Refuses settings whose weights and state alone do not fit into the machine's memory. */
+function refuseTooLarge(kind: Kind, settings: BaseSettings): void {
+  const weights = kind.countWeights(settings);
+  const state = kind.countState?.(settings) ?? 0;
+  // In float32: a weight, its gradient and two moments of the optimizer; the state before and after a step.
+  const bytes = 4 * (4 * weights + 2 * state);
+  if (bytes <= totalmem()) return;
+  const size = (of: number): string => `${(of / 2 ** 30).toFixed(1)} GiB`;
+  throw new UsageError(
+    `the settings need at least ${size(bytes)} of memory, and this machine has ${size(totalmem())}`,
+    {
+      weights: `${weights.toLocaleString("en-US")} (4 numbers each in training)`,
+      ...(state > 0 ? { "recurrent state": `${state.toLocaleString("en-US")} numbers in a batch` } : {}),
+      hint: "make the system smaller (system.…) or the batch",
+    },
+  );
 }
 
 /** A saved model of the same kind, whose weights a run is to start with. */

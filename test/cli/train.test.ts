@@ -156,6 +156,18 @@ describe("what a person may get wrong", () => {
     ["an unknown setting", [...base, "--set", "training.bacth=3"], "batch", 2],
     ["a setting of the wrong kind", [...base, "--set", "training.batch=many"], "training.batch", 2],
     ["a setting out of range", [...base, "--set", "system.reads=0"], "system.reads", 2],
+    [
+      "a memory that does not fit",
+      [...base, "--set", "system.memory=20000"],
+      "GiB of memory, and this machine",
+      2,
+    ],
+    [
+      "weights that do not fit",
+      [...base, "--set", "system.hidden=65536"],
+      "GiB of memory, and this machine",
+      2,
+    ],
     ["an unknown task", [...base, "--set", "task.tasks=21"], "21", 2],
     ["a run folder that is not there", ["train", "--resume", join(scratch, "nowhere")], "nowhere", 3],
     [
