@@ -208,8 +208,10 @@ function refuseForeign({ folder, experiment, settings }: SweepMember, record: Ru
 function settingsBetween(there: unknown, wanted: unknown, path = ""): string[] {
   if (isGroup(there) && isGroup(wanted)) {
     const keys = new Set([...Object.keys(there), ...Object.keys(wanted)]);
+    const at = (group: Record<string, unknown>, key: string): unknown =>
+      Object.hasOwn(group, key) ? group[key] : undefined;
     return [...keys].flatMap((key) =>
-      settingsBetween(there[key], wanted[key], path === "" ? key : `${path}.${key}`),
+      settingsBetween(at(there, key), at(wanted, key), path === "" ? key : `${path}.${key}`),
     );
   }
   if (isDeepStrictEqual(there, wanted)) return [];
