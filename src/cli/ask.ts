@@ -1,7 +1,8 @@
 /** `fwm ask`: a story line by line, and answers with what each read of the memory matched. */
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
-import { printable, UsageError } from "../errors.ts";
+import { StoryReader } from "../babi/reader/reader.ts";
+import { DataError, printable, UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
 import { encodeText, plainWords, wordsOf } from "../inference/text.ts";
@@ -9,19 +10,18 @@ import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawBar, drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
-import { file, folder, integer, oneOf } from "./params.ts";
+import { file, flag, folder, integer, oneOf } from "./params.ts";
 import { shipped, whereIs } from "./shipped.ts";
-
-/** The model that comes with the package, below its root. */
 
 /** The `ask` command. */
 export const askCommand = command({
   name: "ask",
   summary: "Tell a model a story and ask it questions.",
   details:
-    "Statements and questions, one line each; a line that ends in ? is answered. Under the answers stand the " +
+    "Statements and questions, one line each; a question is answered, also without its ?. Under the answers stand the " +
     "story's words as each read of the memory matched them. After a question the model goes on with its own " +
-    "answer, unless the line gives the true one behind a tab, as bAbI files do. --json gives a line per question.",
+    "answer, unless the line gives the true one behind a tab, as bAbI files do. --reader shows what a program of rules makes of the same story, for stories in bAbI's sentences. " +
+    "--json gives a line per question.",
   examples: [
     { line: "fwm ask runs/catbabi-qa-fwm-seed1", trial: "fwm ask $RUN" },
     {
@@ -33,17 +33,18 @@ export const askCommand = command({
   options: {
     story: file({ help: "read this text first; bAbI files work too" }),
     top: integer({ default: 5, min: 1, max: 200, help: "answers to show" }),
+    reader: flag({ help: "show the symbolic reader's answer beside the model's" }),
     checkpoint: oneOf(["best", "last"], { help: "of a run: which checkpoint; default: best, else last" }),
   },
   run: async ({ args, options, out, stdin }) => {
     const { loadModel } = await import("../inference/load.ts");
-    const { checkpoint, story, top } = options;
+    const { checkpoint, story, top, reader } = options;
     const hint = "train one: fwm train catbabi-qa-fwm; then: fwm ask runs/catbabi-qa-fwm-seed1";
     const model = await loadModel(whereIs(args.model, hint), checkpoint ? { which: checkpoint } : {});
     if (!model.verified) {
       out.warn(`${args.model}: there is no manifest.json, so damage to its files may go unseen`);
     }
-    const talk = new Conversation(model, out, top);
+    const talk = new Conversation(model, out, { top, reader });
     const isTerminal = "isTTY" in stdin && stdin.isTTY === true;
     try {
       if (story !== undefined) {
@@ -71,6 +72,8 @@ export const askCommand = command({
 
 const help = `  Mary went to the kitchen.    a statement; the "." may be left out
   Where is Mary?               a question: answered, and the story goes on with the answer
+  :new                         begin a new story; the memory stays, as between the stories of catbAbI
+  :words                       the words that the model knows
   :reset                       forget everything and begin again
   :quit                        leave (also ^D)
 Known words complete with the tab key.`;
@@ -80,11 +83,12 @@ class Conversation {
   private readonly stream: Stream;
   /** Whether anything was read since the last reset. */
   private begun = false;
+  private reader = new SecondReader();
 
   constructor(
     readonly model: FwmModel,
     private readonly out: Output,
-    private readonly top: number,
+    private readonly options: { readonly top: number; readonly reader: boolean },
   ) {
     this.stream = model.stream();
   }
@@ -116,20 +120,26 @@ class Conversation {
     // "3 Where is Mary?<TAB>kitchen<TAB>1": a bAbI line; number 1 begins a story.
     const [, number, rest] = /^(?:(\d+)\s+)?(.*)$/s.exec(line)!;
     const [text = "", answer] = rest!.split("\t").map((field) => field.trim());
-    const words = wordsOf(text);
-    if (words.length > 0 && words.at(-1) !== "." && words.at(-1) !== "?") words.push(".");
+    const sentences = sentencesOf(text);
+    const words = sentences.flatMap((sentence) => sentence.words);
     encodeText(this.model.vocabulary, answer ? [...words, answer.toLowerCase()] : words);
-    if (number === "1" && this.begun) await this.stream.newStory();
+    if (number === "1") await this.newStory();
     this.begun = true;
-    let sentence: string[] = [];
-    for (const word of words) {
-      sentence.push(word);
-      if (word !== "?") continue;
-      await this.ask(sentence, answer?.toLowerCase());
-      sentence = [];
+    for (const sentence of sentences) {
+      if (sentence.kind === "statement") {
+        this.reader.state(sentence.words);
+        await this.stream.read(sentence.words);
+        continue;
+      }
+      if (sentence.isTaken) this.out.note(`taken as a question: ${plain(sentence.words)}`);
+      await this.ask(sentence.words, answer?.toLowerCase());
     }
-    if (sentence.length > 0) await this.stream.read(sentence);
     return undefined;
+  }
+
+  private async newStory(): Promise<void> {
+    if (this.begun) await this.stream.newStory();
+    this.reader = new SecondReader();
   }
 
   private async obey(line: string): Promise<"quit" | undefined> {
@@ -139,49 +149,188 @@ class Conversation {
       case ":help":
         this.out.note(help);
         return undefined;
+      case ":new":
+        await this.newStory();
+        this.out.note("a new story begins; the memory stays");
+        return undefined;
+      case ":words":
+        this.out.note(inLines(plainWords(this.model.vocabulary).map(printable).sort(), this.out.columns));
+        return undefined;
       case ":reset":
         await this.stream.reset();
+        this.reader = new SecondReader();
         this.begun = false;
         this.out.note("everything is forgotten; a new story begins");
         return undefined;
       default:
-        throw new UsageError(`there is no command ${line}`, { known: ":help, :reset, :quit" });
+        throw new UsageError(`there is no command ${line}`, { known: ":help, :new, :words, :reset, :quit" });
     }
   }
 
-  private async ask(question: readonly string[], told: string | undefined): Promise<void> {
-    const reply = await this.stream.ask(question, { top: this.top });
-    if (told !== undefined) await this.stream.tell(told);
-    const { words, reads } = presentStory(reply);
-    const document = {
-      question: question.join(" "),
-      answers: reply.answers.map(({ word, probability }) => ({ word, probability: rounded(probability) })),
-      ...(told === undefined ? {} : { told, correct: reply.answers[0]!.word === told }),
-      words,
-      reads: reads.map((read) => Array.from(read, rounded)),
+  private async ask(question: readonly string[], given: string | undefined): Promise<void> {
+    // The second answer is always asked for: the margin says how far the first one is ahead.
+    const reply = await this.stream.ask(question, { top: Math.max(2, this.options.top) });
+    if (given !== undefined) await this.stream.tell(given);
+    const [first, second] = reply.answers;
+    const asked: Asked = {
+      question,
+      given,
+      answers: reply.answers.slice(0, this.options.top),
+      margin: first!.probability - (second?.probability ?? 0),
+      ...presentStory(reply),
+      ...(this.options.reader ? { read: this.reader.ask(question) } : {}),
     };
-    this.out.record(document, () => this.show(question, reply, told));
+    this.out.record(documentOf(asked), () => this.show(asked));
   }
 
-  private show(question: readonly string[], reply: Reply, told: string | undefined): string {
+  private show({ question, given, answers, margin, words, reads, read }: Asked): string {
     const { color, columns } = this.out;
-    const width = Math.max(...reply.answers.map(({ word }) => printable(word).length));
-    const answers = reply.answers.map(({ word: raw, probability }, i) => {
+    const width = Math.max(...answers.map(({ word }) => printable(word).length));
+    const lines = answers.map(({ word: raw, probability }, i) => {
       const word = printable(raw);
       const right =
-        told === undefined ? "" : word === told ? color.green("  ✓") : i === 0 ? color.red("  ✗") : "";
+        given === undefined ? "" : word === given ? color.green("  ✓") : i === 0 ? color.red("  ✗") : "";
       const share = `${(100 * probability).toFixed(1)}%`.padStart(6);
       const line = `  ${word.padEnd(width)} ${share} ${drawBar(probability, 20)}`.trimEnd();
-      return (i === 0 ? color.bold(line) : line) + right;
+      return i === 0 ? `${color.bold(line)}${right}  margin ${(100 * margin).toFixed(1)}%` : line + right;
     });
-    const { words, reads } = presentStory(reply);
+    if (read) {
+      const { answer, reason } = read;
+      const differs = answer !== null && answer !== answers[0]!.word ? color.red("  ≠ the model") : "";
+      lines.push(answer === null ? `  reader: no answer (${reason})` : `  reader: ${answer}${differs}`);
+    }
     const story = { words: words.map(printable), reads };
-    const strips =
-      story.reads.length > 0 ? [drawReads(story, { color: color.isColorSupported, columns })] : [];
+    const strips = reads.length > 0 ? [drawReads(story, { color: color.isColorSupported, columns })] : [];
     // On a terminal the question stands above already, as it was typed.
-    const asked = question.join(" ").replace(/ \?$/, "?");
-    return [...(this.out.isTTY ? [] : [asked]), ...answers, ...strips, ""].join("\n");
+    return [...(this.out.isTTY ? [] : [plain(question)]), ...lines, ...strips, ""].join("\n");
   }
+}
+
+/** A question, and everything that is shown of it. */
+interface Asked {
+  readonly question: readonly string[];
+  /** The answer that the line gave. */
+  readonly given: string | undefined;
+  readonly answers: Reply["answers"];
+  /** How much more probable the first answer is than the second. */
+  readonly margin: number;
+  readonly words: readonly string[];
+  readonly reads: readonly Float32Array[];
+  readonly read?: SecondAnswer;
+}
+
+function documentOf({ question, given, answers, margin, words, reads, read }: Asked) {
+  const best = answers[0]!.word;
+  return {
+    question: question.join(" "),
+    answers: answers.map(({ word, probability }) => ({ word, probability: rounded(probability) })),
+    margin: rounded(margin),
+    ...(given === undefined ? {} : { given, correct: best === given }),
+    ...(read ? { reader: { ...read, agrees: read.answer === null ? null : read.answer === best } } : {}),
+    words,
+    reads: reads.map((values) => Array.from(values, rounded)),
+  };
+}
+
+/** What the symbolic reader says to a question: an answer, or why there is none. */
+interface SecondAnswer {
+  readonly answer: string | null;
+  readonly reason: string | null;
+}
+
+/** The symbolic reader beside the model: it reads the same story, and never guesses. */
+class SecondReader {
+  private readonly reader = new StoryReader();
+  private line = 0;
+  /** Why it does not understand the story, once it does not. */
+  private broken: string | undefined;
+
+  state(words: readonly string[]): void {
+    this.attempt(
+      () => this.reader.state(withoutMark(words), ++this.line),
+      (reason) => (this.broken ??= reason),
+    );
+  }
+
+  ask(words: readonly string[]): SecondAnswer {
+    if (this.broken !== undefined) return { answer: null, reason: this.broken };
+    let reason: string | null = null;
+    const answer = this.attempt(
+      () => this.reader.ask(withoutMark(words), ++this.line).answer,
+      (why) => (reason = why),
+    );
+    return { answer: answer ?? null, reason };
+  }
+
+  private attempt<T>(read: () => T, failed: (reason: string) => void): T | undefined {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof DataError)) throw error;
+      failed(error.message.split("\n")[0]!);
+      return undefined;
+    }
+  }
+}
+
+function withoutMark(words: readonly string[]): readonly string[] {
+  return words.slice(0, -1);
+}
+
+/** A sentence of a line, its mark ("." or "?") the last word. */
+interface Sentence {
+  readonly kind: "statement" | "question";
+  readonly words: readonly string[];
+  /** Whether it had no "?" and is a question by its first word. */
+  readonly isTaken: boolean;
+}
+
+/** Words that begin questions, and no statement of bAbI. */
+const questionWords: ReadonlySet<string> = new Set(
+  "where what who whom whose which when why how is are was were do does did can".split(" "),
+);
+
+/** The sentences of a line as people type them: "??" and "?!" are "?", "!" is ".", and commas between words go. */
+function sentencesOf(text: string): Sentence[] {
+  const marked = text
+    .replace(/[?!.]*\?[?!.]*/g, "? ")
+    .replace(/[!.]+/g, ". ")
+    .replace(/[,;]+(?=\s|$)/g, "");
+  const sentences: Sentence[] = [];
+  let words: string[] = [];
+  const end = (mark: string): void => {
+    if (words.length === 0) {
+      if (mark === "?")
+        throw new UsageError('a "?" alone is not a question', { hint: "for example: Where is Mary?" });
+      return;
+    }
+    const isTaken = mark !== "?" && questionWords.has(words[0]!);
+    const kind = mark === "?" || isTaken ? "question" : "statement";
+    sentences.push({ kind, words: [...words, kind === "question" ? "?" : "."], isTaken });
+    words = [];
+  };
+  for (const word of wordsOf(marked)) {
+    if (word === "." || word === "?") end(word);
+    else words.push(word);
+  }
+  end(".");
+  return sentences;
+}
+
+/** Words as a person writes them: the mark right behind the last one. */
+function plain(words: readonly string[]): string {
+  return words.join(" ").replace(/ ([.?])$/, "$1");
+}
+
+/** Words in lines of a width. */
+function inLines(words: readonly string[], columns: number): string {
+  const lines: string[] = [""];
+  for (const word of words) {
+    const line = lines.at(-1)!;
+    if (line !== "" && line.length + 1 + word.length > columns - 2) lines.push(word);
+    else lines[lines.length - 1] = line === "" ? word : `${line} ${word}`;
+  }
+  return lines.map((line) => `  ${line}`).join("\n");
 }
 
 /** The part of a trace that belongs to the present story. */
@@ -212,7 +361,7 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
   process.stderr.write(
     `${printable(config.experiment)}: ${thousands(weightCount)} weights` +
       `, a ${config.system.name} with ${thousands(config.system.vocabulary)} words.\n` +
-      "Tell a story line by line; a line that ends in ? is answered. :help says more.\n",
+      "Tell a story line by line; a question is answered. :help says more.\n",
   );
   terminal.prompt();
   for await (const line of terminal) {

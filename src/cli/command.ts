@@ -27,6 +27,10 @@ export interface CommandContext<A, O> {
  */
 export type Example = string | { readonly line: string; readonly trial: string };
 
+/** How a command ended: one that says `finished` came to its end, and a signal that came just then does not matter. */
+// biome-ignore lint/suspicious/noConfusingVoidType: most commands have nothing to say.
+export type Ending = void | "finished" | "interrupted";
+
 interface Described {
   readonly name: string;
   readonly summary: string;
@@ -42,7 +46,9 @@ export interface Command extends Described {
   readonly options: Readonly<Record<string, AnyParam>>;
   /** True if a signal lets the command finish and save; otherwise the program ends at once. */
   readonly graceful: boolean;
-  readonly run: (context: CommandContext<unknown, unknown>) => void | Promise<void>;
+  /** True if it computes without giving signals a turn: they keep their default, which ends the process at once. */
+  readonly blocking: boolean;
+  readonly run: (context: CommandContext<unknown, unknown>) => Ending | Promise<Ending>;
 }
 
 /** Commands under one name: `fwm data prepare`, `fwm data stats`. */
@@ -65,7 +71,8 @@ export function command<
     args?: A;
     options?: O;
     graceful?: boolean;
-    run: (context: CommandContext<ArgumentValues<A>, OptionValues<O>>) => void | Promise<void>;
+    blocking?: boolean;
+    run: (context: CommandContext<ArgumentValues<A>, OptionValues<O>>) => Ending | Promise<Ending>;
   },
 ): Command {
   return {
@@ -77,6 +84,7 @@ export function command<
     args: spec.args ?? {},
     options: spec.options ?? {},
     graceful: spec.graceful ?? false,
+    blocking: spec.blocking ?? false,
     // The program fills in exactly the values that args and options describe.
     run: spec.run as Command["run"],
   };

@@ -273,7 +273,8 @@ function leafPaths(schema: z.ZodType): string[] {
   return walk(describeSchema(schema), "");
 }
 
-function variableOf(path: string): string {
+/** The variable that stands for a setting: `training.learningRate` is `FWM_TRAINING__LEARNING_RATE`. */
+export function variableOf(path: string): string {
   const words = path.replaceAll(".", "__").replace(/[A-Z]/g, (letter) => "_" + letter);
   return "FWM_" + words.toUpperCase();
 }

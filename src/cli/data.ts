@@ -55,6 +55,7 @@ const prepareCatbabiCommand = command({
     seed: integer({ default: 1, help: "seed of the stories of --fill-missing" }),
     out: folder({ help: "the folder to write; one with prepared data is replaced" }),
   },
+  blocking: true,
   run: async ({ options, out, env, signal }) => {
     const { dataRoot, prepareCatbabi, preparedName } = await import("../data/sources/prepare.ts");
     const { headerName, writePrepared } = await import("../data/sources/prepared.ts");
@@ -118,11 +119,14 @@ const statsCommand = command({
       return [
         `catbAbI ${statistics.variant}, tasks ${formatTasks(statistics.tasks)}, vocabulary ${vocabulary}`,
         "",
-        table([
-          ["split", "stories", "questions", "tokens", "paper: stories", "questions", "tokens"],
-          ...totals,
-        ]),
-        table([["stories / questions", ...splitNames.flatMap((name) => [name, "tokens"])], ...perTask]),
+        table(
+          [["split", "stories", "questions", "tokens", "paper: stories", "questions", "tokens"], ...totals],
+          out.tableWidth,
+        ),
+        table(
+          [["stories / questions", ...splitNames.flatMap((name) => [name, "tokens"])], ...perTask],
+          out.tableWidth,
+        ),
       ].join("\n");
     });
   },
@@ -140,6 +144,7 @@ const solveCommand = command({
   ],
   args: { folder: folder({ help: "folder with qa1_test.txt …, or a .tar.gz archive" }) },
   options: { variant, split: oneOf(splitNames, { help: "default: valid and test" }), tasks },
+  blocking: true,
   run: async ({ args, options, out }) => {
     const { solveFiles } = await import("../data/sources/solve.ts");
     const splits: readonly SplitName[] = options.split === undefined ? ["valid", "test"] : [options.split];
@@ -198,6 +203,7 @@ const generateCommand = command({
     split: oneOf(splitNames, { default: "train", help: "the split that the files are named after" }),
     out: folder({ required: true, help: "the folder to write; files that are there are left alone" }),
   },
+  blocking: true,
   run: async ({ options, out }) => {
     const { generateFiles } = await import("../data/sources/generate.ts");
     const bar = out.progress({ label: "writing", total: options.task.length });
@@ -223,6 +229,7 @@ const graphsCommand = command({
     seeds: integer({ min: 2, default: 12, help: "draws of 600 graphs" }),
     episodes: integer({ min: 1, default: 6, help: "episodes on each draw" }),
   },
+  blocking: true,
   run: async ({ options, out }) => {
     const { checkBaselines } = await import("../environment/index.ts");
     const seeds = Array.from({ length: options.seeds }, (_, i) => 100 + i);

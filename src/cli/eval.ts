@@ -2,7 +2,7 @@
 import { findExperiment } from "../experiment/registry.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { folder, integer, oneOf } from "./params.ts";
+import { folder, oneOf, threadCount } from "./params.ts";
 
 /** The `eval` command. */
 export const evalCommand = command({
@@ -24,8 +24,8 @@ export const evalCommand = command({
       trial: "fwm eval $RUN --split valid --batch 16 --json",
     },
     {
-      line: "fwm eval runs/catbabi-qa-fwm-seed1 --split test --state zero --threads 2",
-      trial: "fwm eval $RUN --split valid --batch 32 --state zero --threads 2",
+      line: "fwm eval runs/catbabi-qa-fwm-seed1 --split test --state zero --threads 1",
+      trial: "fwm eval $RUN --split valid --batch 32 --state zero --threads 1",
     },
     {
       line: "fwm eval runs/metarl-fwm-seed1",
@@ -40,7 +40,7 @@ export const evalCommand = command({
   options: {
     ...evaluationParams(),
     checkpoint: oneOf(["best", "last"], { help: "of a run: which checkpoint; default: best, else last" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
   },
   run: async ({ args, options: { checkpoint, threads, ...chosen }, out, env }) => {
     const { loadModelFolder } = await import("../store/modelFolder.ts");

@@ -8,6 +8,7 @@ import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { file, flag, folder, integer, oneOf } from "./params.ts";
 import { packageVersion } from "./version.ts";
+import { checkWritable } from "./writeResult.ts";
 
 /** The `export` command. */
 export const exportCommand = command({
@@ -49,6 +50,7 @@ export const exportCommand = command({
     if (options.step && window !== undefined) throw new UsageError("--step and --window exclude each other");
     const target = resolve(options.onnx);
     await checkTarget(target, options.yes);
+    await checkWritable(target, { makesFolders: false });
     const { loadModelFolder } = await import("../store/modelFolder.ts");
     const { writeFileAtomically } = await import("../store/atomic.ts");
     const { exportModel } = await import("../inference/export.ts");

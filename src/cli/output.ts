@@ -6,13 +6,7 @@
 import pc from "picocolors";
 import { printable } from "../errors.ts";
 import { type Progress, type ProgressSpec, startProgress } from "./progress.ts";
-
-/** The part of a writable stream that the command line needs. */
-export interface Sink {
-  write(text: string): unknown;
-  readonly isTTY?: boolean | undefined;
-  readonly columns?: number | undefined;
-}
+import { colorCode, columnsOf, Screen, type Sink } from "./screen.ts";
 
 /** The streams and environment a program runs with. */
 export interface Surroundings {
@@ -54,6 +48,8 @@ export class Output {
   readonly isTTY: boolean;
   /** Columns of the terminal, or 80. */
   readonly columns: number;
+  /** Columns that a table may take: the terminal's; in files and pipes there is no limit. */
+  readonly tableWidth: number;
   /** Colours for standard output. */
   readonly color: Colors;
   /** Colours for standard error. */
@@ -61,6 +57,7 @@ export class Output {
   readonly #stdout: Sink;
   readonly #stderr: Sink;
   readonly #bars: boolean;
+  readonly #screen = new Screen();
   #resultGiven = false;
 
   constructor({ stdout, stderr, env }: Surroundings, flags: OutputFlags) {
@@ -68,8 +65,8 @@ export class Output {
     this.quiet = flags.quiet;
     this.verbose = flags.verbose;
     this.isTTY = stdout.isTTY === true;
-    // A terminal that does not know its size says 0.
-    this.columns = stdout.columns || 80;
+    this.columns = columnsOf(stdout);
+    this.tableWidth = this.isTTY ? this.columns : Number.POSITIVE_INFINITY;
     this.color = pc.createColors(wantsColor(stdout, env, flags.color));
     this.noteColor = pc.createColors(wantsColor(stderr, env, flags.color));
     this.#stdout = stdout;
@@ -90,38 +87,42 @@ export class Output {
   }
 
   #give(document: unknown, text: string | (() => string), indent?: number): void {
-    if (this.json) this.#stdout.write(terminalJson(JSON.stringify(document, null, indent)) + "\n");
-    else this.#stdout.write(ended(terminalText(typeof text === "string" ? text : text(), this.color)));
-  }
-
-  /** A picture of an animation, with terminal codes of our own: nothing in it may come from outside. */
-  frame(text: string): void {
-    this.#stdout.write(ended(text));
+    const written = this.json
+      ? terminalJson(JSON.stringify(document, null, indent))
+      : terminalText(typeof text === "string" ? text : text(), this.color);
+    this.#screen.write(this.#stdout, ended(written));
   }
 
   /** A note for people, left out with `--quiet`. */
   note(text: string): void {
-    if (!this.quiet) this.#stderr.write(ended(terminalText(text, this.noteColor)));
+    if (!this.quiet) this.#screen.write(this.#stderr, ended(terminalText(text, this.noteColor)));
   }
 
   /** A detail, only with `--verbose`. */
   detail(text: string): void {
-    if (this.verbose) this.#stderr.write(ended(this.noteColor.dim(printable(text))));
+    if (this.verbose) this.#screen.write(this.#stderr, ended(this.noteColor.dim(printable(text))));
   }
 
   /** Something the user should know before trusting the result; `--quiet` does not hide it. */
   warn(text: string): void {
-    this.#stderr.write(ended(`${this.noteColor.yellow("warning:")} ${printable(text)}`));
+    this.#screen.write(this.#stderr, ended(`${this.noteColor.yellow("warning:")} ${printable(text)}`));
   }
 
   /** A progress bar on a terminal's standard error, plain lines elsewhere, nothing with `--quiet`. */
   progress(spec: ProgressSpec): Progress {
-    return startProgress(this.quiet ? undefined : this.#stderr, this.#bars, spec);
+    return startProgress(this.#screen, this.quiet ? undefined : this.#stderr, this.#bars, spec);
+  }
+
+  /** A picture on a terminal's standard output, in the place of the one before. */
+  frame(text: string): void {
+    this.#screen.draw(this.#stdout, terminalText(text, this.color));
+  }
+
+  /** Leaves a bar or picture where it is, and goes on below: before the program ends, or something else is written. */
+  settle(): void {
+    this.#screen.keep();
   }
 }
-
-const escapeMark = "\u001b";
-const colorCode = new RegExp(`(${escapeMark}\\[[\\d;]*m)`);
 
 /** A text whose colours, where there are any, are all that it can do to a terminal. */
 function terminalText(text: string, { isColorSupported }: Colors): string {

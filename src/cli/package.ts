@@ -3,7 +3,9 @@ import { basename } from "node:path";
 import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { folder, integer } from "./params.ts";
+import { folder, threadCount } from "./params.ts";
+import { shellLine } from "./shell.ts";
+import { checkWritable } from "./writeResult.ts";
 
 /** The `package` command. */
 export const packageCommand = command({
@@ -20,11 +22,12 @@ export const packageCommand = command({
   options: {
     ...evaluationParams(),
     out: folder({ required: true, help: "the model folder to write; it must be absent or empty" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
   },
   run: async ({ args, options: { out: path, threads, ...chosen }, out, env }) => {
     const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/modelFolder.ts");
     const { reportedRun } = await import("../experiment/report.ts");
+    await checkWritable(path);
     await checkFree(path);
     const { result } = await reportedRun(args.run, ["fwm", ...process.argv.slice(2)]);
     const model = await loadModelFolder(args.run);
@@ -42,7 +45,7 @@ export const packageCommand = command({
       [
         `${written}: ${thousands(weights)} weights`,
         kind.showLine(evaluation, result.paper ?? undefined),
-        `use it: ${kind.use} ${path}`,
+        `use it: ${kind.use} ${shellLine(path)}`,
       ].join("\n"),
     );
   },

@@ -6,6 +6,7 @@
  *   task:  text({ required: true, help: "which task" })             absent: an error
  *   from:  text({ help: "…", env: "FWM_FROM" })                     absent: the variable, then undefined
  */
+import { availableParallelism } from "node:os";
 import { nearest, UsageError } from "../errors.ts";
 
 /** A value a command takes: `T` when given, `Absent` when not (`never` when it must be given). */
@@ -100,6 +101,25 @@ export function integer<const S extends ParamSpec<number> & { min?: number; max?
     const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
     throw new UsageError(`${name}: expected an integer ${range}, got ${JSON.stringify(given)}`);
   });
+}
+
+/** Threads to compute with: no more than there are cores, where they would only wait for each other. */
+export function threadCount(): Param<number, undefined> {
+  const cores = availableParallelism();
+  const { parse, ...shared } = integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" });
+  return {
+    ...shared,
+    parse(given, name) {
+      const threads = parse(given, name);
+      if (threads <= cores) return threads;
+      throw new UsageError(
+        `${name} ${threads}: this machine has ${cores} ${cores === 1 ? "core" : "cores"}`,
+        {
+          hint: "more threads than cores are slower, not faster; leave it out to use all cores",
+        },
+      );
+    },
+  };
 }
 
 /** Any finite number. */

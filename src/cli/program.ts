@@ -58,6 +58,7 @@ export async function runProgram(
       .helpCommand("help [command]", "show the help of a command");
     for (const [flags, help] of Object.values(commonFlags)) root.option(flags, help);
     for (const entry of program.commands) addEntry(root, entry, (pick) => (chosen = pick));
+    refuseUnknownHelp(program, root, argv);
     try {
       root.parse(argv, { from: "user" });
     } catch (error) {
@@ -68,9 +69,9 @@ export async function runProgram(
     const { command, parser } = chosen;
     out = new Output(surroundings, flagsOf(root.opts()));
     const { args, options, origins } = readValues(command, parser, env);
-    const watch = watchSignals(signals, command.graceful, out);
+    const watch = watchSignals(command.blocking ? undefined : signals, command.graceful, out);
     try {
-      await command.run({
+      const ending = await command.run({
         args,
         options,
         origins,
@@ -79,6 +80,7 @@ export async function runProgram(
         env,
         stdin: surroundings.stdin,
       });
+      if (ending === "finished") return exitCode.ok;
     } catch (error) {
       if (watch.exitCode() === undefined || !watch.isAbort(error)) throw error;
     } finally {
@@ -195,11 +197,26 @@ function endOfParsing(
   }
 }
 
+/** `fwm help foo` is about a command that there is. */
+function refuseUnknownHelp(program: CommandLine, root: Parser, argv: readonly string[]): void {
+  const [first, ...names] = argv.filter((word) => !word.startsWith("-"));
+  if (first !== "help" || program.commands.some(({ name }) => name === "help")) return;
+  const { path, entries, depth } = locate(program, root, names);
+  const unknown = names[depth];
+  if (unknown === undefined) return;
+  const close = nearest(
+    unknown,
+    entries.map(({ name }) => name),
+  );
+  throw misuse(`${path}: there is no command ${JSON.stringify(unknown)}`, close, `${path} --help`);
+}
+
 /** How far the names on the line lead into the tree of commands. */
 function locate(program: CommandLine, root: Parser, argv: readonly string[]) {
   let path = program.name;
   let parser = root;
   let entries = program.commands;
+  let depth = 0;
   for (const word of argv) {
     if (word.startsWith("-")) continue;
     const entry: CommandEntry | undefined = entries.find(({ name }) => name === word);
@@ -207,10 +224,11 @@ function locate(program: CommandLine, root: Parser, argv: readonly string[]) {
     if (entry === undefined || next === undefined) break;
     path += ` ${word}`;
     parser = next;
+    depth++;
+    entries = entry.kind === "group" ? entry.commands : [];
     if (entry.kind === "command") break;
-    entries = entry.commands;
   }
-  return { path, parser, entries };
+  return { path, parser, entries, depth };
 }
 
 function misuse(what: string, close: readonly string[], help: string): FwmError {

@@ -6,7 +6,8 @@ import { table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawReads } from "./heatmap.ts";
 import type { Output } from "./output.ts";
-import { flag, folder, integer } from "./params.ts";
+import { flag, folder, integer, threadCount } from "./params.ts";
+import { shellLine } from "./shell.ts";
 import { shipped, whereIs } from "./shipped.ts";
 import { packageVersion } from "./version.ts";
 
@@ -21,7 +22,7 @@ export const quickstartCommand = command({
   options: {
     out: folder({ default: "runs", help: "where the two run folders go" }),
     seed: integer({ default: 1, help: "seed of the stories and the weights" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     smoke: flag({ help: "a few steps: a check that everything works" }),
   },
   graceful: true,
@@ -45,7 +46,8 @@ export const quickstartCommand = command({
             onStep: (done, { means }, speed) =>
               progress.update(
                 done,
-                `loss ${Number(means.loss).toFixed(2)} ${thousands(Math.round(speed))} tokens/s`,
+                `train loss ${Number(means.loss).toFixed(2)}`,
+                `${thousands(Math.round(speed))} tokens/s`,
               ),
             onEvaluation: (_step, values) =>
               out.detail(`${name}: ${(100 * values.accuracy!).toFixed(1)}% of held-out questions`),
@@ -62,12 +64,13 @@ export const quickstartCommand = command({
     const lstm = fwm && (await train("lstm", quickstartLstm));
     if (!fwm || !lstm) {
       out.note("stopped; what was trained so far is kept in the run folder");
-      return;
+      return "interrupted";
     }
     const chained = await findChainedAnswer(fwm.folder, quickstartFwm.settings, 2);
     const shippedAnswer = await askOfWolves(whereIs(shipped.answers, "fwm train catbabi-qa-fwm makes one"));
     const document = { ...documentOf(fwm, lstm, chained), shipped: inferenceOf(shippedAnswer) };
     out.result(document, () => show(out, fwm, lstm, chained, shippedAnswer));
+    return "finished";
   },
 });
 
@@ -153,7 +156,7 @@ function show(
     "",
     bold("Next"),
     `  fwm ask                                  ${dim("tell the shipped model a story of your own")}`,
-    `  fwm ask ${fwm.folder}        ${dim("or the one just trained")}`,
+    `  ${shellLine("fwm", "ask", fwm.folder).padEnd(39)}  ${dim("or the one just trained")}`,
     `  fwm rollout                              ${dim("watch an agent with a memory find its way")}`,
     `  fwm data prepare catbabi                 ${dim("the real bAbI stories, all twenty tasks")}`,
     `  fwm train catbabi-qa-fwm                 ${dim("the authors' released recipe")}`,

@@ -6,8 +6,8 @@ import { changesLine } from "../report/changed.ts";
 import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { file, fileName, flag, folder, integer, oneOf, texts } from "./params.ts";
-import { writeJson, writeResult } from "./writeResult.ts";
+import { file, fileName, flag, folder, oneOf, texts, threadCount } from "./params.ts";
+import { checkWritable, writeJson, writeResult } from "./writeResult.ts";
 
 /** The `report` command. */
 export const reportCommand = command({
@@ -42,7 +42,7 @@ export const reportCommand = command({
     curvesOnly: flag({ help: "do not evaluate a checkpoint" }),
     name: fileName({ help: "name of the result file; default: the run folder's" }),
     out: folder({ default: "results", help: "folder of the result files" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
   },
   run: async ({ args, options, out: output, env }) => {
     const { also, figure, checkpoint, curvesOnly, name, out, threads, ...chosen } = options;
@@ -61,6 +61,8 @@ export const reportCommand = command({
       }
       runs.push(run);
     }
+    const path = join(out, `${name ?? basename(resolve(args.run))}.json`);
+    for (const written of [path, ...(figure ? [figure] : [])]) await checkWritable(written);
     const { result } = first;
     let score = null;
     if (!curvesOnly) {
@@ -70,7 +72,6 @@ export const reportCommand = command({
       // The file is for everybody: where the run lies on this machine is not part of the result.
       score = { ...evaluation, model: basename(evaluation.model) };
     }
-    const path = join(out, `${name ?? basename(resolve(args.run))}.json`);
     const compared = await kind.compare?.(runs);
     const own = compared && { [compared.name]: compared.rows[0]?.points ?? [] };
     await writeJson(path, { ...result, ...own, score });

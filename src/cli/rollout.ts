@@ -47,10 +47,11 @@ export const rolloutCommand = command({
     }
     for (const [i, episode] of result.episodes.entries()) {
       const frames = episode.steps.map((_, t) => drawFrame(episode, i, t, out.color));
-      for (const [t, frame] of frames.entries()) {
-        out.frame((t > 0 ? upOver(frames[t - 1]!) : "") + frame);
+      for (const frame of frames) {
+        out.frame(frame);
         await wait(options.delay);
       }
+      out.settle();
       out.record(undefined, summary(episode) + "\n");
     }
   },
@@ -108,14 +109,8 @@ function drawFrame(episode: Rollout, index: number, t: number, color: Colors): s
     `action  ${describeStep(step)}`,
     `tried   ${known} of ${pairs}; (…) not yet, - no edge, > agent, * reward`,
     `total   ${step.total.toFixed(2)}`,
-  ]
-    .map((line) => clearToEnd + line.replaceAll("\n", `\n${clearToEnd}`))
-    .join("\n");
+  ].join("\n");
 }
-
-// Terminal codes: erase the rest of the line; move up over a picture that was drawn before.
-const clearToEnd = "\u001b[2K";
-const upOver = (frame: string): string => `\u001b[${frame.split("\n").length}A`;
 
 /** A whole episode as text: the graph, every step, and what was known at the end. */
 function printEpisode(episode: Rollout, index: number): string {

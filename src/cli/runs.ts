@@ -8,6 +8,7 @@ import { showMeasure, table, thousands } from "../report/table.ts";
 import { listRuns, type RunListing, runFile } from "../store/runRecord.ts";
 import { command } from "./command.ts";
 import { folder, oneOf } from "./params.ts";
+import { shellLine } from "./shell.ts";
 
 /** A run as a line of the list. */
 interface RunLine {
@@ -70,7 +71,7 @@ export const runsCommand = command({
   run: async ({ args, options, out }) => {
     if (existsSync(join(args.folder, runFile))) {
       throw new UsageError(`${args.folder}: this is a run; give the folder that holds it`, {
-        hint: `fwm runs ${join(args.folder, "..")}`,
+        hint: shellLine("fwm", "runs", join(args.folder, "..")),
       });
     }
     if (args.folder !== "runs" && !existsSync(args.folder)) {
@@ -84,7 +85,7 @@ export const runsCommand = command({
     lines.sort((a, b) => order!(a, b) || byName!(a, b));
     for (const { problem } of damaged) out.warn(problem.split("\n")[0]!);
     out.result({ folder: resolve(args.folder), runs: lines, damaged }, () =>
-      lines.length === 0 ? `no runs in ${resolve(args.folder)}` : show(lines),
+      lines.length === 0 ? `no runs in ${resolve(args.folder)}` : show(lines, out.tableWidth),
     );
   },
 });
@@ -125,32 +126,35 @@ function numberAt(settings: Readonly<Record<string, unknown>>, path = ""): numbe
 }
 
 /** Columns between step and age: the measures that some run has. */
-function show(lines: readonly RunLine[]): string {
+function show(lines: readonly RunLine[], width: number): string {
   const measures = Object.entries(allMeasures()).filter(([name]) =>
     lines.some(({ best }) => best[name] !== undefined),
   );
   const shown = ([name, measure]: [string, Measure], values: RunLine["best"]): string =>
     values[name] === undefined ? "-" : showMeasure(measure, values[name]);
-  return table([
+  return table(
     [
-      "run",
-      "experiment",
-      "state",
-      "step",
-      ...measures.map(([, { label }]) => `best ${label}`),
-      "at step",
-      "last change",
+      [
+        "run",
+        "experiment",
+        "state",
+        "step",
+        ...measures.map(([, { label }]) => `best ${label}`),
+        "at step",
+        "last change",
+      ],
+      ...lines.map((line) => [
+        line.name,
+        line.experiment,
+        line.state,
+        line.steps === null ? thousands(line.step) : `${thousands(line.step)}/${thousands(line.steps)}`,
+        ...measures.map((measure) => shown(measure, line.best)),
+        line.bestStep === null ? "-" : thousands(line.bestStep),
+        age(Date.now() - Date.parse(line.updated)),
+      ]),
     ],
-    ...lines.map((line) => [
-      line.name,
-      line.experiment,
-      line.state,
-      line.steps === null ? thousands(line.step) : `${thousands(line.step)}/${thousands(line.steps)}`,
-      ...measures.map((measure) => shown(measure, line.best)),
-      line.bestStep === null ? "-" : thousands(line.bestStep),
-      age(Date.now() - Date.parse(line.updated)),
-    ]),
-  ]);
+    width,
+  );
 }
 
 /** How long ago, in the largest unit that counts. */

@@ -1,14 +1,16 @@
 /**
- * ^C and SIGTERM: a graceful command finishes its step and saves at the first signal; the second one ends the
+ * ^C, SIGTERM and SIGHUP (the terminal was closed): a graceful command finishes its step and saves at the first signal; the second one ends the
  * program at once, and so does the first where there is nothing to save.
  */
 import { exitCode } from "../errors.ts";
 import type { Output } from "./output.ts";
 
+type Signal = "SIGINT" | "SIGTERM" | "SIGHUP";
+
 /** Where signals come from and how the program is ended: the process, or a stand-in for it in tests. */
 export interface SignalSource {
-  on(signal: "SIGINT" | "SIGTERM", handler: () => void): unknown;
-  off(signal: "SIGINT" | "SIGTERM", handler: () => void): unknown;
+  on(signal: Signal, handler: () => void): unknown;
+  off(signal: Signal, handler: () => void): unknown;
   exit(code: number): void;
 }
 
@@ -27,14 +29,18 @@ export function watchSignals(source: SignalSource | undefined, graceful: boolean
   const controller = new AbortController();
   let received: number | undefined;
   const receive = (code: number) => () => {
-    if (!graceful || received !== undefined) return source?.exit(code);
+    if (!graceful || received !== undefined) {
+      out.settle();
+      return source?.exit(code);
+    }
     received = code;
-    out.note("stopping after this step; once more to stop at once");
+    out.note("stopping after this step; press ^C again to stop at once");
     controller.abort();
   };
   const handlers = [
     ["SIGINT", receive(exitCode.interrupted)],
     ["SIGTERM", receive(exitCode.terminated)],
+    ["SIGHUP", receive(exitCode.terminated)],
   ] as const;
   for (const [name, handler] of handlers) source?.on(name, handler);
   return {

@@ -9,7 +9,8 @@ import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
-import { file, fileName, flag, folder, integer, oneOf, texts, value } from "./params.ts";
+import { file, fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
+import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
 import { writeJson, writeResult } from "./writeResult.ts";
@@ -48,7 +49,7 @@ export const sweepCommand = command({
     steps: integer({ min: 1, help: "steps each member trains; episodes of agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     results: folder({ default: "results", help: "folder of the result file" }),
@@ -89,7 +90,7 @@ export const sweepCommand = command({
     );
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
-      return;
+      return "finished";
     }
 
     const about = { command: ["fwm", ...process.argv.slice(2)], packageVersion: packageVersion() };
@@ -121,7 +122,7 @@ export const sweepCommand = command({
       },
     );
     const closing: string[] = [];
-    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(about.command)}`);
+    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(...about.command)}`);
     else {
       const path = join(options.results, `${name}.json`);
       await writeJson(path, result);
@@ -132,7 +133,8 @@ export const sweepCommand = command({
         closing.push(`figure ${options.figure}`);
       }
     }
-    out.result(result, () => [showResult(result, kind), ...closing].join("\n"));
+    out.result(result, () => [showResult(result, kind, out.tableWidth), ...closing].join("\n"));
+    return end.reason;
   },
 });
 
@@ -168,13 +170,6 @@ function parseSeeds(given: string, name: string): readonly number[] {
   );
 }
 
-/** A command line that a shell reads back as these words. */
-function shellLine(words: readonly string[]): string {
-  return words
-    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
-    .join(" ");
-}
-
 function showPlan(
   out: Output,
   kind: Kind,
@@ -191,10 +186,19 @@ function showPlan(
     state: states[i]!,
   }));
   out.result({ members: rows }, () =>
-    table([
-      ["member", "state", "seed", `${kind.unit}s`, "parameters"],
-      ...rows.map(({ name, state, seed, steps, parameters }) => [name, state, `${seed}`, steps, parameters]),
-    ]),
+    table(
+      [
+        ["member", "state", "seed", `${kind.unit}s`, "parameters"],
+        ...rows.map(({ name, state, seed, steps, parameters }) => [
+          name,
+          state,
+          `${seed}`,
+          steps,
+          parameters,
+        ]),
+      ],
+      out.tableWidth,
+    ),
   );
 }
 
@@ -223,7 +227,8 @@ function showSweep(
       progress ??= out.progress({ label: label(member), total, show: thousands, every: 10_000 });
       progress.update(
         done,
-        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
+        `train ${kind.shown} ${Number(means[kind.shown]).toFixed(3)}`,
+        showSpeed(kind, speed),
       );
     },
     onEvaluation(member, step, values) {
@@ -238,32 +243,43 @@ function showSweep(
 }
 
 /** The members as a table, in the terms of the result file. */
-function showResult({ members, seeds, steps, hours }: SweepResult, kind: Kind): string {
+function showResult({ members, seeds, steps, hours }: SweepResult, kind: Kind, width: number): string {
   const { headline, unit } = kind;
   const measures = Object.keys(kind.measures);
   const show = (measure: string, given: number | undefined): string =>
     given === undefined ? "-" : showMeasure(kind.measures[measure]!, given);
   const spread = (measure: string, of: Spread | undefined): string =>
     of ? `${show(measure, of.mean)} ± ${show(measure, of.std)}` : "-";
-  const all = table([
+  const all = table(
     [
-      ...["member", "state", `${unit}s`, ...measures.flatMap((measure) => [`best ${measure}`, `at ${unit}`])],
-      ...[`last ${headline}`, "parameters", kind.speed.label],
+      [
+        ...[
+          "member",
+          "state",
+          `${unit}s`,
+          ...measures.flatMap((measure) => [`best ${measure}`, `at ${unit}`]),
+        ],
+        ...[`last ${headline}`, "parameters", kind.speed.label],
+      ],
+      ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
+        ...[name, state, made],
+        ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
+        ...[show(headline, last?.values[headline]), parameters, Object.values(speed)[0] ?? "-"],
+      ]),
     ],
-    ...members.map(({ name, state, steps: made, best, last, parameters, speed }) => [
-      ...[name, state, made],
-      ...measures.flatMap((measure) => [show(measure, best[measure]?.value), best[measure]?.step ?? "-"]),
-      ...[show(headline, last?.values[headline]), parameters, Object.values(speed)[0] ?? "-"],
-    ]),
-  ]);
-  const overSeeds = table([
-    ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${headline}`],
-    ...seeds.map(({ name, seeds: own, best, last }) => [
-      ...[name, own.join(", ")],
-      ...measures.map((measure) => spread(measure, best[measure])),
-      spread(headline, last[headline]),
-    ]),
-  ]);
+    width,
+  );
+  const overSeeds = table(
+    [
+      ["over seeds", "seeds", ...measures.map((measure) => `best ${measure}`), `last ${headline}`],
+      ...seeds.map(({ name, seeds: own, best, last }) => [
+        ...[name, own.join(", ")],
+        ...measures.map((measure) => spread(measure, best[measure])),
+        spread(headline, last[headline]),
+      ]),
+    ],
+    width,
+  );
   return [
     all,
     ...(seeds.length > 0 ? [overSeeds] : []),

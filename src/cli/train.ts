@@ -2,12 +2,13 @@
 import { resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { Kind } from "../experiment/kind.ts";
-import { experimentNames, kindOf, requireExperiment } from "../experiment/registry.ts";
+import { experimentNames, kindOf, kindOfRecord, requireExperiment } from "../experiment/registry.ts";
 import type { RunEnd, RunPlan } from "../experiment/trainRun.ts";
 import { showMeasure, showSpeed, thousands } from "../report/table.ts";
+import { flatten } from "../store/flatten.ts";
 import { readRun } from "../store/runRecord.ts";
 import type { LoopCallbacks, Values } from "../train/loop.ts";
-import { command } from "./command.ts";
+import { command, optionFlag } from "./command.ts";
 import {
   assignments,
   configFile,
@@ -17,9 +18,11 @@ import {
   resolveSettings,
   type SettingsLayer,
   settingsDocument,
+  variableOf,
 } from "./config.ts";
-import type { Output } from "./output.ts";
-import { file, flag, folder, integer, maybeText, oneOf, texts } from "./params.ts";
+import type { Output, Surroundings } from "./output.ts";
+import { file, flag, folder, integer, maybeText, oneOf, texts, threadCount } from "./params.ts";
+import { shellLine } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
 /** The `train` command. */
@@ -72,60 +75,42 @@ export const trainCommand = command({
     }),
     init: folder({ placeholder: "model", help: "start with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to resume from" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
     device: oneOf(["cpu", "cuda"], { default: "cpu", help: "where to run; never falls back silently" }),
     smoke: flag({ help: "the experiment's small settings: a check, not a result" }),
     printConfig: flag({ help: "show the settings and where each came from, and stop" }),
   },
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
-    const definition = requireExperiment(args.experiment);
-    const kind = kindOf(definition.settings);
-    const { steps, batch, data, seed } = options;
-    const resolved = resolveSettings(
-      kind.schema,
-      [
-        layer("experiment", definition.settings),
-        ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
-        ...(options.config ? [configFile(options.config)] : []),
-        environmentSettings(env, kind.schema),
-        assignments(options.set),
-        flagLayer(kind, { steps, batch, data, seed }),
-      ],
-      kind.renamed,
-    );
-    if (options.printConfig) {
-      out.result(settingsDocument(resolved), () => printSettings(resolved));
-      return;
-    }
-    const { settings } = resolved;
-    const named =
-      options.out ?? `runs/${args.experiment}${options.smoke ? "-smoke" : ""}-seed${settings.training.seed}`;
-    const target = typeof options.resume === "string" ? options.resume : named;
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    if (options.resume !== undefined) {
-      refuseOnResume(options);
-      if (origins.experiment === "argument") await checkExperiment(target, args.experiment);
+    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
+    let plan: RunPlan;
+    if (typeof options.resume === "string") {
+      refuseOnResume(options, [...startOnly, ...naming, "out"]);
+      plan = resumePlan(options.resume, options);
+    } else {
+      const resolved = newSettings(args.experiment, options, env);
+      if (options.printConfig) {
+        out.result(settingsDocument(resolved), () => printSettings(resolved));
+        return "finished";
+      }
+      const { settings } = resolved;
+      const { init } = options;
+      const usual = `runs/${args.experiment}${options.smoke ? "-smoke" : ""}-seed${settings.training.seed}`;
+      const path = options.out ?? usual;
+      // Without a folder of its own, --resume takes the one that these options name.
+      if (options.resume) refuseOnResume(options, [...startOnly, ...(options.out ? naming : [])]);
+      plan = options.resume
+        ? resumePlan(path, options)
+        : { action: "start", experiment: args.experiment, settings, folder: path, ...(init ? { init } : {}) };
     }
-    const plan: RunPlan =
-      options.resume === undefined
-        ? {
-            action: "start",
-            experiment: args.experiment,
-            settings,
-            folder: target,
-            ...(options.init ? { init: options.init } : {}),
-          }
-        : {
-            action: "resume",
-            folder: target,
-            ...(options.from ? { from: options.from } : {}),
-            ...(origins.steps === "default" ? {} : { steps: steps! }),
-          };
-    const { plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
+    if (plan.action === "resume") {
+      if (origins.experiment === "argument") await checkExperiment(plan.folder, args.experiment);
+      await refuseOtherEnvironment(plan.folder, env);
+    }
     const planned = await plannedSettings(plan);
-    const trained = kindOf(planned);
-    const shown = showTraining(out, trained, trained.steps(planned), target);
+    const kind = kindOf(planned);
+    const shown = showTraining(out, kind, kind.steps(planned), plan.folder);
     try {
       const end = await trainRun(plan, {
         env,
@@ -139,23 +124,104 @@ export const trainCommand = command({
         callbacks: shown,
       });
       shown.stop();
-      report(out, trained, end);
+      report(out, kind, end);
+      return end.reason === "interrupted" ? "interrupted" : "finished";
+    } catch (error) {
+      shown.stop();
+      if (plan.action === "start" && isDivergence(error)) {
+        const remove = shellLine("rm", "-r", resolve(plan.folder));
+        out.note(`the run is kept; give the next one another --out, or use the name again after: ${remove}`);
+      }
+      throw error;
     } finally {
       shown.stop();
     }
   },
 });
 
-/** A run is resumed with its own settings and weights. */
-function refuseOnResume({ init, set, config, batch, data }: Readonly<Record<string, unknown>>): void {
-  if (init) {
-    throw new UsageError("--init is for a new run; --resume continues with the run's own weights");
-  }
-  const given = { set: (set as readonly string[])[0], config, batch, data };
-  const [name] = Object.entries(given).find(([, value]) => value !== undefined) ?? [];
-  if (name) {
-    throw new UsageError(`--${name}: a run is resumed with its own settings`, {
+/** What was given of the options above. */
+interface TrainOptions {
+  readonly set: readonly string[];
+  readonly config: string | undefined;
+  readonly steps: number | undefined;
+  readonly seed: number | undefined;
+  readonly batch: number | undefined;
+  readonly data: string | undefined;
+  readonly out: string | undefined;
+  readonly init: string | undefined;
+  readonly from: string | undefined;
+  readonly smoke: boolean;
+  readonly printConfig: boolean;
+}
+
+/** The settings of a new run, and where each came from. */
+function newSettings(experiment: string, options: TrainOptions, env: Surroundings["env"]) {
+  const definition = requireExperiment(experiment);
+  const kind = kindOf(definition.settings);
+  const { steps, batch, data, seed } = options;
+  return resolveSettings(
+    kind.schema,
+    [
+      layer("experiment", definition.settings),
+      ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
+      ...(options.config ? [configFile(options.config)] : []),
+      environmentSettings(env, kind.schema),
+      assignments(options.set),
+      flagLayer(kind, { steps, batch, data, seed }),
+    ],
+    kind.renamed,
+  );
+}
+
+function resumePlan(folder: string, { from, steps }: TrainOptions): RunPlan {
+  return {
+    action: "resume",
+    folder,
+    ...(from === undefined ? {} : { from }),
+    ...(steps === undefined ? {} : { steps }),
+  };
+}
+
+/** Options that make sense only for a new run, and those that name a run folder together with the experiment. */
+const startOnly = ["init", "set", "config", "batch", "data", "printConfig"] as const;
+const naming = ["seed", "smoke"] as const;
+
+/** A run is resumed with its own settings and weights: whatever would be ignored is refused. */
+function refuseOnResume(options: TrainOptions, names: readonly (keyof TrainOptions)[]): void {
+  for (const name of names) {
+    const given = options[name];
+    if (given === undefined || given === false || (Array.isArray(given) && given.length === 0)) continue;
+    if (name === "init") {
+      throw new UsageError("--init is for a new run; --resume continues with the run's own weights");
+    }
+    if (name === "printConfig") {
+      throw new UsageError("--print-config is for a new run", {
+        hint: "the settings of a run are in its run.json",
+      });
+    }
+    if (name === "out") {
+      throw new UsageError("--out: a run is resumed in its own folder", {
+        hint: "leave it out, or start a new run there with --init",
+      });
+    }
+    throw new UsageError(`${optionFlag(name)}: a run is resumed with its own settings`, {
       hint: "leave it out, or start a new run with --init and other settings",
+    });
+  }
+}
+
+/** Settings in the environment do not reach a run that is resumed; where they differ from its own, that is an error. */
+async function refuseOtherEnvironment(path: string, env: Surroundings["env"]): Promise<void> {
+  const record = await readRun(path);
+  const kind = kindOfRecord(record);
+  if (!kind) return;
+  const wanted = flatten(environmentSettings(env, kind.schema).values);
+  const own = new Map(Object.entries(flatten(record.settings)));
+  for (const [name, value] of Object.entries(wanted)) {
+    if (own.get(name) === value) continue;
+    throw new UsageError(`environment variable ${variableOf(name)}: a run is resumed with its own settings`, {
+      [name]: `${own.get(name) ?? "nothing"} in the run, ${value} in the environment`,
+      hint: `unset ${variableOf(name)}, or start a new run with --init`,
     });
   }
 }
@@ -202,12 +268,15 @@ function showTraining(
       showFolder();
       progress.update(
         done,
-        `${kind.shown} ${Number(means[kind.shown]).toFixed(3)} ${showSpeed(kind, speed)}`,
+        `train ${kind.shown} ${Number(means[kind.shown]).toFixed(3)}`,
+        showSpeed(kind, speed),
       );
     },
     onEvaluation(step, values, best) {
       showFolder();
-      out.note(`${kind.unit} ${thousands(step)}: valid ${showValues(kind, values)}${best ? "  (best)" : ""}`);
+      out.note(
+        `${kind.unit} ${thousands(step)}: valid ${showValues(kind, values)}${best ? " (best so far)" : ""}`,
+      );
     },
     stop: () => progress.stop(),
   };
@@ -218,7 +287,7 @@ export function showValues({ measures }: Pick<Kind, "measures">, values: Values)
   return Object.entries(measures)
     .filter(([name]) => values[name] !== undefined)
     .map(([name, measure]) => `${measure.label} ${showMeasure(measure, values[name]!)}`)
-    .join(" ");
+    .join(", ");
 }
 
 function report(out: Output, kind: Kind, { folder: path, step, reason, progress }: RunEnd): void {
@@ -231,8 +300,11 @@ function report(out: Output, kind: Kind, { folder: path, step, reason, progress 
         `best validation ${measure.label} ${showMeasure(measure, best)} at ${kind.unit} ${thousands(bestStep!)}`,
       );
     }
-    if (reason === "interrupted") lines.push(`resume with: fwm train --resume ${path}`);
-    else lines.push(`next: fwm eval ${path} --split test`, `      ${kind.use} ${path}`);
+    if (reason === "interrupted") lines.push(`resume with: ${shellLine("fwm", "train", "--resume", path)}`);
+    else {
+      const test = shellLine("fwm", "eval", path, "--split", "test");
+      lines.push(`next: ${test}`, `      ${kind.use} ${shellLine(path)}`);
+    }
     return lines.join("\n");
   });
 }

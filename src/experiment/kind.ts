@@ -182,6 +182,8 @@ export interface Kind<
   steps(settings: S): number;
   /** Trained weights; throws where the settings make no system. */
   countWeights(settings: S): number;
+  /** Numbers in the recurrent state of the largest batch, where there is one. */
+  countState?(settings: S): number;
   /** Opens data and system. Everything a user may have got wrong is found here, before a run folder is made. */
   open(settings: S, context: SessionContext): Promise<Session>;
 

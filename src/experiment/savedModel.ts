@@ -53,7 +53,7 @@ export async function evaluateSaved(
   const { kind, ...saved } = await loadSaved(from, which ? { which } : {});
   for (const [name, value] of Object.entries(chosen)) {
     if (value === undefined) continue;
-    const option = kind.evaluationOptions[name];
+    const option = Object.hasOwn(kind.evaluationOptions, name) ? kind.evaluationOptions[name] : undefined;
     if (!option) throw new UsageError(`--${name}: not for models of the kind ${kind.name}`);
     if (option.type === "choice" && !option.values.includes(String(value))) {
       throw new UsageError(`--${name} ${value}: not for models of the kind ${kind.name}`, {

@@ -1,4 +1,5 @@
 /** Settings of any kind: checked by the kind's schema, with a message for names of earlier versions. */
+import { resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../errors.ts";
 import { flatten } from "../store/flatten.ts";
@@ -27,4 +28,14 @@ function renamedIn({ renamed }: Pick<Kind, "renamed">, settings: unknown): [befo
 export function withSetting<S extends BaseSettings>(settings: S, path: string, value: unknown): S {
   const [group, name] = path.split(".") as [keyof S & string, string];
   return { ...settings, [group]: { ...settings[group], [name]: value } };
+}
+
+/** Settings whose folder of data is an absolute path, so that the run can be resumed from wherever it is called. */
+export function withAbsoluteData<S extends BaseSettings>({ flags }: Pick<Kind, "flags">, settings: S): S {
+  if (flags.data === undefined) return settings;
+  const given = flatten(settings)[flags.data];
+  // An empty text stands for the default place.
+  return typeof given === "string" && given !== ""
+    ? withSetting(settings, flags.data, resolve(given))
+    : settings;
 }

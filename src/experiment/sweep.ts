@@ -18,6 +18,7 @@ import { effectiveState, type RunRecord, type RunState, readRun, runFile } from 
 import type { StepReport, Values } from "../train/loop.ts";
 import type { BaseSettings } from "./kind.ts";
 import { kindOf } from "./registry.ts";
+import { withAbsoluteData } from "./settings.ts";
 import { type RunContext, type RunPlan, trainRun } from "./trainRun.ts";
 
 /** One setting and a value for it, as text: `system.reads`, `2`. */
@@ -90,7 +91,8 @@ export function sweepMembers(
       if (parts.length === 0) parts.push("base");
       if (seed !== undefined) parts.push(`seed${seed}`);
       const seeded = seed === undefined ? [] : [{ key: "training.seed", value: String(seed) }];
-      const settings = settingsOf([...changes, ...seeded]);
+      const wanted = settingsOf([...changes, ...seeded]);
+      const settings = withAbsoluteData(kindOf(wanted), wanted);
       const name = parts.join("-");
       const folder = join(out, name);
       const parameters = kindOf(settings).countWeights(settings);
@@ -206,8 +208,10 @@ function refuseForeign({ folder, experiment, settings }: SweepMember, record: Ru
 function settingsBetween(there: unknown, wanted: unknown, path = ""): string[] {
   if (isGroup(there) && isGroup(wanted)) {
     const keys = new Set([...Object.keys(there), ...Object.keys(wanted)]);
+    const at = (group: Record<string, unknown>, key: string): unknown =>
+      Object.hasOwn(group, key) ? group[key] : undefined;
     return [...keys].flatMap((key) =>
-      settingsBetween(there[key], wanted[key], path === "" ? key : `${path}.${key}`),
+      settingsBetween(at(there, key), at(wanted, key), path === "" ? key : `${path}.${key}`),
     );
   }
   if (isDeepStrictEqual(there, wanted)) return [];

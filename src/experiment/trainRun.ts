@@ -1,4 +1,5 @@
 /** Trains an experiment of any kind in a run folder: new or resumed, ended well or badly, everything is closed. */
+import { totalmem } from "node:os";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
@@ -25,7 +26,7 @@ import {
 import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
 import { kindNamed, kindOf } from "./registry.ts";
 import { modelConfig } from "./savedModel.ts";
-import { checkSettings, withSetting } from "./settings.ts";
+import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
 
 /** A run to start, or one to resume. */
 export type RunPlan =
@@ -57,7 +58,7 @@ export interface RunEnd extends LoopEnd {
 
 /** The settings of a plan: its own, or those of the run that it resumes. */
 export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
-  if (plan.action === "start") return plan.settings;
+  if (plan.action === "start") return withAbsoluteData(kindOf(plan.settings), plan.settings);
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);
@@ -71,6 +72,7 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   const kind = kindOf(settings);
   const init = plan.action === "start" && plan.init ? await loadInit(plan.init, kind) : undefined;
   checkDevice(context.device ?? "cpu");
+  refuseTooLarge(kind, settings);
   const session = await kind.open(settings, context);
   try {
     for (const note of session.data.notes) context.onNote?.(note);
@@ -98,6 +100,24 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   }
 }
 
+/** Refuses settings whose weights and state alone do not fit into the machine's memory. */
+function refuseTooLarge(kind: Kind, settings: BaseSettings): void {
+  const weights = kind.countWeights(settings);
+  const state = kind.countState?.(settings) ?? 0;
+  // In float32: a weight, its gradient and two moments of the optimizer; the state before and after a step.
+  const bytes = 4 * (4 * weights + 2 * state);
+  if (bytes <= totalmem()) return;
+  const size = (of: number): string => `${(of / 2 ** 30).toFixed(1)} GiB`;
+  throw new UsageError(
+    `the settings need at least ${size(bytes)} of memory, and this machine has ${size(totalmem())}`,
+    {
+      weights: `${weights.toLocaleString("en-US")} (4 numbers each in training)`,
+      ...(state > 0 ? { "recurrent state": `${state.toLocaleString("en-US")} numbers in a batch` } : {}),
+      hint: "make the system smaller (system.…) or the batch",
+    },
+  );
+}
+
 /** A saved model of the same kind, whose weights a run is to start with. */
 async function loadInit(path: string, { name }: Kind): Promise<LoadedModel> {
   const model = await loadModelFolder(path);
@@ -106,6 +126,11 @@ async function loadInit(path: string, { name }: Kind): Promise<LoadedModel> {
   throw new UsageError(`--init ${path}: a model of the kind ${kind}, not of ${name}`, {
     hint: "start with a model of the same kind of experiment",
   });
+}
+
+/** Whether training ended at a number that is not finite: found by the step, or only when it was to be saved. */
+export function isDivergence(error: unknown): boolean {
+  return error instanceof Error && (error.name === "DivergedError" || error.name === "NonFiniteError");
 }
 
 /** Does the work of a run and closes it with how that ended, whatever happens. */
@@ -118,8 +143,7 @@ async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
     return end;
   } catch (error) {
     if (error instanceof Error) {
-      // A number that is not finite may be found by the step, or only when it is to be saved.
-      if (error.name === "DivergedError" || error.name === "NonFiniteError") state = "diverged";
+      if (isDivergence(error)) state = "diverged";
       note = error.message.split("\n")[0]!;
     }
     throw error;

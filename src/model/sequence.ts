@@ -139,3 +139,8 @@ export interface System<C extends { readonly name: string } = { readonly name: s
 export function countWeights({ parameters }: Pick<SequenceModel, "parameters">): number {
   return parameters.reduce((total, { shape }) => total + shape.reduce((a, b) => a * b, 1), 0);
 }
+
+/** Numbers in the recurrent state of a batch. */
+export function countState({ recurrent }: Pick<SequenceModel, "recurrent">, batch: number): number {
+  return recurrent.reduce((total, { shape }) => total + shape(batch).reduce((a, b) => a * b, 1), 0);
+}

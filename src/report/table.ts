@@ -3,23 +3,46 @@
  */
 import { printable } from "../errors.ts";
 
-/** Lays rows out in columns; the first is the head. The first column is aligned left, the others right. */
-export function table(rows: readonly (readonly (string | number)[])[]): string {
+/**
+ * Lays rows out in columns; the first is the head. The first column is aligned left, the others right. Columns that do
+ * not fit into `width` go on below, beside the first column again.
+ */
+export function table(
+  rows: readonly (readonly (string | number)[])[],
+  width: number = Number.POSITIVE_INFINITY,
+): string {
   const cells = rows.map((row) =>
     row.map((cell) => (typeof cell === "number" ? thousands(cell) : printable(cell).replace(/\s/g, " "))),
   );
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map((row) => row[column]?.length ?? 0)),
   );
-  return cells
-    .map((row) =>
-      row
-        .map((cell, column) => (column === 0 ? cell.padEnd(widths[column]!) : cell.padStart(widths[column]!)))
-        .join("  ")
-        .trimEnd(),
-    )
-    .map((line) => line + "\n")
-    .join("");
+  const lines = (columns: readonly number[]): string =>
+    cells
+      .map((row) => columns.map((column) => padded(row[column] ?? "", widths[column]!, column)).join("  "))
+      .map((line) => `${line.trimEnd()}\n`)
+      .join("");
+  return parts(widths, width).map(lines).join("\n");
+}
+
+function padded(cell: string, width: number, column: number): string {
+  return column === 0 ? cell.padEnd(width) : cell.padStart(width);
+}
+
+/** The columns of each part of a table: the first one, and as many others as fit beside it. */
+function parts(widths: readonly number[], width: number): number[][] {
+  const [first = 0, ...others] = widths;
+  const found: number[][] = [[0]];
+  let used = first;
+  others.forEach((own, i) => {
+    if (found.at(-1)!.length > 1 && used + 2 + own > width) {
+      found.push([0]);
+      used = first;
+    }
+    found.at(-1)!.push(i + 1);
+    used += 2 + own;
+  });
+  return found;
 }
 
 /** A share in per cent: 96.75%. */

@@ -6,6 +6,7 @@
  * swallowed: the temporary is removed and a `StorageError` says which path failed and what to do. What a
  * crash leaves behind carries a name that `isTemporary` knows and `removeLeftovers` clears away.
  */
+import { rmSync } from "node:fs";
 import * as promises from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import { FwmError } from "../errors.ts";
@@ -212,6 +213,13 @@ export async function withHandle<T>(
   return result;
 }
 
+const unfinished = new Set<string>();
+
+/** Removes the temporaries of writes that are under way: for a program that ends in the middle of them. */
+export function removeUnfinished(): void {
+  for (const path of unfinished) rmSync(path, { recursive: true, force: true });
+}
+
 async function guarded(
   action: string,
   path: string,
@@ -219,6 +227,7 @@ async function guarded(
   fs: FileSystem,
   write: () => Promise<void>,
 ): Promise<void> {
+  unfinished.add(temporary);
   try {
     await write();
   } catch (error) {
@@ -228,5 +237,7 @@ async function guarded(
     // What makes a file's pieces has its own reasons to stop.
     if (error instanceof FwmError || (error as Error).name === "AbortError") throw error;
     throw new StorageError(action, path, error);
+  } finally {
+    unfinished.delete(temporary);
   }
 }

@@ -18,12 +18,12 @@
  * TensorBoard takes the first START of a folder for the beginning and only later ones for restarts, so every
  * file opens with one.
  */
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, statSync } from "node:fs";
 import { hostname } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { AppendFile } from "./append.ts";
-import { StorageError } from "./atomic.ts";
+import { errorCode, StorageError } from "./atomic.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 
 /** A hyper-parameter as TensorBoard's table shows it. */
@@ -145,7 +145,7 @@ export function encodeRecord(data: Uint8Array): Uint8Array {
 function openNext(folder: string, seconds: number): AppendFile {
   let names: string[];
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFoldersSync(folder);
     names = readdirSync(folder);
   } catch (error) {
     throw new StorageError("cannot make the folder for event files", folder, error);
@@ -156,6 +156,18 @@ function openNext(folder: string, seconds: number): AppendFile {
   return new AppendFile(join(folder, `events.out.tfevents.${unix}.${host}.${process.pid}.0`), {
     create: true,
   });
+}
+
+/** Makes a folder and those above it one by one: Node's own recursion reports a read-only disk as a missing folder. */
+function makeFoldersSync(path: string): void {
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    if (errorCode(error) === "ENOENT" && dirname(path) !== path) {
+      makeFoldersSync(dirname(path));
+      mkdirSync(path);
+    } else if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
+  }
 }
 
 /** google.protobuf.Value: 2 number, 3 string, 4 bool. */

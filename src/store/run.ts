@@ -37,8 +37,8 @@ import { formatJson } from "./json.ts";
 import { acquireLock, lockFile, type RunLock, thisProcess } from "./lock.ts";
 import { type MetricRecord, MetricsWriter, metricsFile, truncateMetrics } from "./metrics.ts";
 import {
-  environmentDifferences,
   newRecord,
+  provenanceDifferences,
   type RunDescription,
   type RunRecord,
   type RunState,
@@ -116,7 +116,7 @@ export interface ResumedRun {
   readonly checkpoint: LoadedCheckpoint | undefined;
   /** Damaged checkpoints that were passed over. They have been removed. */
   readonly skipped: readonly Damage[];
-  /** Differences of machine or engine that may break bit-exactness; to be shown as a warning. */
+  /** Differences of program, machine or engine that may break bit-exactness; to be shown as a warning. */
   readonly differences: readonly string[];
 }
 
@@ -157,7 +157,7 @@ export async function resumeRun(
     await run.update({});
     await run.restartEvents(first);
     if (!(await namesIn(path)).some(isEventFile)) run.recordHyperParameters();
-    return { run, checkpoint, skipped, differences: environmentDifferences(record.environment, environment) };
+    return { run, checkpoint, skipped, differences: provenanceDifferences(record, now) };
   } catch (error) {
     await lock.release().catch(ignored);
     throw error;
@@ -337,6 +337,8 @@ async function refuseOccupied(path: string): Promise<void> {
   const isRun = names.includes(runFile);
   throw new UsageError(`${path}: the folder exists and is not empty`, {
     found: names.slice(0, 5),
-    hint: isRun ? "go on with that run with --resume, or choose another --out" : "choose another --out",
+    hint: isRun
+      ? "resume that run with --resume, choose another --out, or remove the folder first"
+      : "choose another --out",
   });
 }

@@ -214,12 +214,33 @@ export function describeEnvironment(engine: {
   };
 }
 
-/** What differs between two environments in a way that can change results, as `name: before → now`. */
-export function environmentDifferences(before: Environment, now: Environment): string[] {
-  const telling = ["cpu", "threads", "ort", "device", "node"] as const;
-  return telling
-    .filter((key) => before[key] !== now[key])
-    .map((key) => `${key}: ${before[key] ?? "unknown"} → ${now[key] ?? "unknown"}`);
+/** The program and the machine that a run was computed with. */
+export type Provenance = Pick<RunRecord, "packageVersion" | "gitCommit" | "environment">;
+
+/** What differs between two of them in a way that can change results, as `name: before → now`. */
+export function provenanceDifferences(before: Provenance, now: Provenance): string[] {
+  const telling = ({ packageVersion, gitCommit: commit, environment }: Provenance) => {
+    const { cpu, threads, ort, device, node } = environment;
+    return {
+      "version of fwm": packageVersion,
+      commit: commit && shortCommit(commit),
+      cpu,
+      threads,
+      ort,
+      device,
+      node,
+    };
+  };
+  const then = telling(before);
+  return Object.entries(telling(now)).flatMap(([name, value]) => {
+    const earlier = then[name as keyof typeof then];
+    return earlier === value ? [] : [`${name}: ${earlier ?? "unknown"} → ${value ?? "unknown"}`];
+  });
+}
+
+/** A commit as messages show it; `-dirty` stays. */
+function shortCommit(commit: string): string {
+  return commit.replace(/^([0-9a-f]{12})[0-9a-f]+/, "$1");
 }
 
 /** The commit checked out in a clone, the program's own by default; `-dirty` if files differ; null for no clone. */

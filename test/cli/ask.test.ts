@@ -48,7 +48,9 @@ interface Asked {
   answers: { word: string; probability: number }[];
   words: string[];
   reads: number[][];
-  told?: string;
+  margin: number;
+  reader?: { answer: string | null; reason: string | null; agrees: boolean | null };
+  given?: string;
   correct?: boolean;
 }
 
@@ -106,7 +108,7 @@ describe("questions", () => {
     const path = await save("lstm", smallLstm);
     const { code, stdout } = await ask([path, "--top", "1"], "Where is Mary?\n");
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^where is mary\?\n {2}\S+ +\d+\.\d% [█▏▎▍▌▋▊▉]*\n$/);
+    expect(stdout).toMatch(/^where is mary\?\n {2}\S+ +\d+\.\d% [█▏▎▍▌▋▊▉]* {2}margin \d+\.\d%\n$/);
   });
 });
 
@@ -118,12 +120,79 @@ describe("lines", () => {
       "1 Mary went to the park.\n2 Where is Mary? \tpark\t1\n3 Where is Mary?\tpark\t1\n1 Where is John?\tpark\t1\n",
     );
     const [first, second, third] = await asked("", "--story", file);
-    expect(first).toMatchObject({ told: "park", question: "where is mary ?" });
+    expect(first).toMatchObject({ given: "park", question: "where is mary ?" });
     expect(first!.correct).toBe(first!.answers[0]!.word === "park");
     expect(second!.words[first!.words.length]).toBe("park");
     expect(third!.words).toEqual("where is john ?".split(" "));
     const { stdout } = await ask([model, "--story", file, "--top", "200"]);
     expect(stdout.match(/✓/g)).toHaveLength(3);
+  });
+
+  test("are understood as people type them", async () => {
+    const story = "Mary went to the kitchen";
+    const usual = await asked(`${story}.\nWhere is Mary?\n`);
+    for (const typed of ["Where is Mary??", "Where is Mary ?!", "where, is Mary?"]) {
+      expect(await asked(`${story}!\n${typed}\n`), typed).toEqual(usual);
+    }
+    expect(await asked(`${story}, where is Mary?`)).toMatchObject([
+      { words: "mary went to the kitchen where is mary ?".split(" ") },
+    ]);
+    for (const typed of ["Where is Mary", "Where is Mary."]) {
+      const { code, stdout, stderr } = await ask([model, "--json"], `${story}\n${typed}\n`);
+      expect([code, stderr]).toEqual([0, "taken as a question: where is mary?\n"]);
+      expect(JSON.parse(stdout)).toEqual(usual[0]);
+    }
+  });
+
+  test("with a bare ? are refused: it is not a question", async () => {
+    for (const typed of ["?", " ?? ", "Mary went to the kitchen. ?"]) {
+      const { code, stdout, stderr } = await ask([model], `${typed}\n`);
+      expect([code, stdout, stderr]).toEqual([
+        2,
+        "",
+        expect.stringContaining('a "?" alone is not a question'),
+      ]);
+    }
+  });
+
+  test("of the next story follow :new, which keeps the memory; :words lists what is known", async () => {
+    const story = "Mary went to the kitchen.\n";
+    const file = join(folder, "two.txt");
+    writeFileSync(file, `1 ${story}1 Where is Mary?`);
+    const [want] = await asked("", "--story", file);
+    const { stdout, stderr } = await ask([model, "--json"], `${story}:new\nWhere is Mary?\n:words\n`);
+    expect(JSON.parse(stdout)).toEqual(want);
+    expect(stderr).toContain("a new story begins; the memory stays");
+    expect(stderr).toMatch(/\bkitchen\b/);
+    expect(stderr).not.toContain("<eos>");
+    for (const line of stderr.split("\n")) expect(line.length).toBeLessThanOrEqual(100);
+  });
+
+  test("are also read by the symbolic reader, and where it differs from the model that is marked", async () => {
+    const story = "Mary went to the kitchen.\nJohn went to the garden.\n";
+    const [there, , open] = await asked(
+      `${story}Where is Mary?\nWhere is John?\nWhere is Sandra?\n`,
+      "--reader",
+    );
+    expect(there!.reader).toEqual({
+      answer: "kitchen",
+      reason: null,
+      agrees: there!.answers[0]!.word === "kitchen",
+    });
+    expect(open!.reader).toMatchObject({ answer: null, agrees: null, reason: expect.any(String) as string });
+    const [lost] = await asked("Mary kitchen the to went.\nWhere is Mary?\n", "--reader");
+    expect(lost!.reader!.answer).toBeNull();
+    const { stdout } = await ask([model, "--reader", "--top", "1"], `${story}Where is Mary?\n`);
+    expect(stdout).toMatch(
+      there!.reader!.agrees ? /^ {2}reader: kitchen$/m : /^ {2}reader: kitchen {2}≠ the model$/m,
+    );
+  });
+
+  test("give the margin between the first and the second answer, also with --top 1", async () => {
+    const [two] = await asked("Where is Mary?\n", "--top", "2");
+    expect(two!.margin).toBeCloseTo(two!.answers[0]!.probability - two!.answers[1]!.probability, 5);
+    const [one] = await asked("Where is Mary?\n", "--top", "1");
+    expect([one!.margin, one!.answers.length]).toEqual([two!.margin, 1]);
   });
 
   test("are forgotten after :reset, and :quit ends the conversation", async () => {

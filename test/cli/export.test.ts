@@ -221,3 +221,18 @@ describe("the example in docs/browser.md", () => {
     expect(stdout.trim()).toBe(words[logits.indexOf(Math.max(...logits))]);
   });
 });
+
+test.each([
+  ["export", "--onnx"],
+  ["package", "--out"],
+])("%s looks where it is to write before it looks at the model", async (name, option) => {
+  const folder = emptyFolder();
+  writeFileSync(join(folder, "file"), "");
+  const { code, stderr } = await run([
+    name,
+    join(folder, "absent"),
+    option,
+    join(folder, "file", "deep", "x"),
+  ]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("a part of the path is not a folder")]);
+});

@@ -2,11 +2,14 @@
  * The command line's conventions, on a small program of its own: values and where they come from, streams,
  * colours, messages with the nearest names, exit codes and signals.
  */
+import { execFileSync } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { type CommandContext, command, group } from "../../src/cli/command.ts";
 import { Output } from "../../src/cli/output.ts";
-import { flag, integer, maybeText, number, oneOf, text, texts } from "../../src/cli/params.ts";
+import { flag, integer, maybeText, number, oneOf, text, texts, threadCount } from "../../src/cli/params.ts";
 import type { CommandLine } from "../../src/cli/program.ts";
+import { shellLine } from "../../src/cli/shell.ts";
 import { DataError } from "../../src/errors.ts";
 import { FakeProcess, run, Written } from "./support.ts";
 
@@ -267,6 +270,34 @@ describe("progress", () => {
   });
 });
 
+test("help of a command that there is not is refused with the nearest", async () => {
+  expect(await demo("help fail bugs")).toMatchObject({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/demo fail: there is no command "bugs"\n.*did you mean +bug/) as string,
+  });
+  expect((await demo("help shwo")).stderr).toContain('demo: there is no command "shwo"');
+  expect((await demo("help fail bug")).code).toBe(0);
+  expect((await demo("help")).code).toBe(0);
+});
+
+test("more threads than cores are refused", () => {
+  const cores = availableParallelism();
+  expect(threadCount().parse([String(cores)], "--threads")).toBe(cores);
+  expect(() => threadCount().parse([String(cores + 1)], "--threads")).toThrow(
+    `this machine has ${cores} core`,
+  );
+});
+
+test("printed command lines are quoted for a shell", () => {
+  const words = ["fwm", "train", "--resume", "/a b/it's", "$HOME", "plain-1.2"];
+  const line = shellLine(...words);
+  expect(line).toBe("fwm train --resume '/a b/it'\\''s' '$HOME' plain-1.2");
+  expect(execFileSync("sh", ["-c", `printf '%s\\n' ${line}`], { encoding: "utf8" })).toBe(
+    `${words.join("\n")}\n`,
+  );
+});
+
 describe("failures", () => {
   test("of the user's data are messages with their exit code", async () => {
     expect(await demo("fail data")).toEqual({
@@ -300,15 +331,34 @@ describe("signals", () => {
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
+    ["SIGHUP", 143],
   ])("%s lets a graceful command finish and gives %i", async (name, code) => {
     for (const argv of ["fail wait", "fail save"]) {
       const signals = new FakeProcess();
       const ended = await demo(argv, { signals: later(signals, name) });
       expect(ended.code).toBe(code);
-      expect(ended.stderr).toBe("stopping after this step; once more to stop at once\n");
+      expect(ended.stderr).toBe("stopping after this step; press ^C again to stop at once\n");
       expect(signals.exited).toBeUndefined();
       expect(signals.listenerCount(name)).toBe(0);
     }
+  });
+
+  test("one that comes when the work is done anyway does not change the exit code", async () => {
+    const late: CommandLine = {
+      ...program,
+      commands: [
+        command({
+          name: "late",
+          summary: "Finish.",
+          examples: [],
+          graceful: true,
+          run: () => new Promise((resolve) => setTimeout(() => resolve("finished"), 30)),
+        }),
+      ],
+    };
+    expect((await run(["late"], { program: late, signals: later(new FakeProcess(), "SIGTERM") })).code).toBe(
+      0,
+    );
   });
 
   test("a second one, or the first for any other command, ends the program at once", async () => {

@@ -4,8 +4,8 @@
 import { EventEmitter } from "node:events";
 import { Readable } from "node:stream";
 import { fwm } from "../../src/cli/commands.ts";
-import type { Sink } from "../../src/cli/output.ts";
 import { type CommandLine, runProgram } from "../../src/cli/program.ts";
+import type { Sink } from "../../src/cli/screen.ts";
 import type { SignalSource } from "../../src/cli/signals.ts";
 
 /** A sink that remembers what was written to it. */

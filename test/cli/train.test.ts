@@ -2,13 +2,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { keyOf, uniform } from "../../src/random.ts";
 import { checkDevice } from "../../src/runtime/node.ts";
 import { loadCheckpoint } from "../../src/store/checkpoint.ts";
 import { readMetrics } from "../../src/store/metrics.ts";
 import { readRun } from "../../src/store/runRecord.ts";
+import { tinyFolder } from "../data/support/tiny.ts";
 import { skipUnless } from "../support/skip.ts";
 import { run } from "./support.ts";
 
@@ -132,6 +133,7 @@ describe("a run that is stopped and resumed equals one that never stopped", need
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
+    ["SIGHUP", 143],
   ] as const)("%s saves, says how to resume and ends with %i", async (name, exit) => {
     const folder = join(scratch, name);
     const { child, ended, saw } = start([...small, "--out", folder]);
@@ -154,6 +156,12 @@ describe("what a person may get wrong", () => {
     ["an unknown setting", [...base, "--set", "training.bacth=3"], "batch", 2],
     ["a setting of the wrong kind", [...base, "--set", "training.batch=many"], "training.batch", 2],
     ["a setting out of range", [...base, "--set", "system.reads=0"], "system.reads", 2],
+    [
+      "a memory that does not fit",
+      [...base, "--set", "system.memory=1024", "--batch", "4096"],
+      "GiB of memory, and this machine",
+      2,
+    ],
     ["an unknown task", [...base, "--set", "task.tasks=21"], "21", 2],
     ["a run folder that is not there", ["train", "--resume", join(scratch, "nowhere")], "nowhere", 3],
     [
@@ -206,6 +214,9 @@ describe("what a person may get wrong", () => {
       `${folder}-2`,
     ]);
     expect(bad.code).toBe(4);
+    expect(bad.stderr).toContain(`or use the name again after: rm -r ${folder}-2\n`);
+    const again = await run([...base, "--out", `${folder}-2`]);
+    expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("or remove the folder first")]);
     expect(bad.stderr).toMatch(/diverged at step \d+: \S+ .*not finite/);
     for (const name of readdirSync(`${folder}-2`).filter((entry) => entry.startsWith("checkpoint-"))) {
       const { model } = await loadCheckpoint(`${folder}-2`, { which: name });
@@ -347,17 +358,67 @@ test("resuming refuses what would make another run of it, and leaves the folder 
     [["--steps", "2"], "has made its 3 steps"],
     [["--steps", "5", "--set", "training.clip=1"], "--set: a run is resumed with its own settings"],
     [["--steps", "5", "--batch", "3"], "--batch: a run is resumed with its own settings"],
+    [["--steps", "5", "--seed", "2"], "--seed: a run is resumed with its own settings"],
+    [["--steps", "5", "--smoke"], "--smoke: a run is resumed with its own settings"],
+    [["--steps", "5", "--out", `${folder}-2`], "--out: a run is resumed in its own folder"],
+    [["--print-config"], "--print-config is for a new run"],
     [["--steps", "5", "catbabi-lm-fwm"], "the run is of catbabi-qa-fwm, not of catbabi-lm-fwm"],
   ] as const) {
     const { code, stderr } = await run([...again, ...words]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
     expect(readFileSync(join(folder, "run.json"), "utf8")).toBe(before);
   }
+  const bare = await run(["train", "--resume", "--out", folder, "--seed", "2", "--steps", "5"]);
+  expect([bare.code, bare.stderr]).toEqual([2, expect.stringContaining("--seed: a run is resumed")]);
+  const other = await run([...again, "--steps", "5"], { env: { FWM_TRAINING__BATCH: "3" } });
+  expect([other.code, other.stderr]).toEqual([
+    2,
+    expect.stringMatching(
+      /variable FWM_TRAINING__BATCH: a run is resumed.*\n +training\.batch +8 in the run, 3 in/,
+    ),
+  ]);
+  expect(readFileSync(join(folder, "run.json"), "utf8")).toBe(before);
   const record = JSON.parse(before) as { summary: object };
   const summary = { ...record.summary, identity: "prepared, train 0, valid 0" };
   writeFileSync(join(folder, "run.json"), JSON.stringify({ ...record, summary }));
   const { code, stderr } = await run([...again, "--steps", "5"]);
   expect([code, stderr]).toEqual([3, expect.stringContaining("the data is not what the run started with")]);
+});
+
+test("resuming takes settings of the environment that are the run's own, and warns of another version", async () => {
+  const folder = join(scratch, "versions");
+  expect((await run(["train", "catbabi-qa-fwm", "--smoke", "--steps", "2", "--out", folder])).code).toBe(0);
+  const file = join(folder, "run.json");
+  const record = JSON.parse(readFileSync(file, "utf8")) as object;
+  writeFileSync(file, JSON.stringify({ ...record, packageVersion: "0.0.1" }));
+  const env = { FWM_TRAINING__BATCH: "8" };
+  const { code, stderr } = await run(["train", "--resume", folder, "--steps", "3"], { env });
+  expect(code, stderr).toBe(0);
+  expect(stderr).toMatch(/warning: not as when the run started.*version of fwm: 0\.0\.1 → \d/);
+});
+
+test("a bare --resume takes the folder that experiment, seed and --smoke name", needsBuild, async () => {
+  const words = ["train", "catbabi-qa-fwm", "--smoke", "--seed", "3"];
+  expect((await start([...words, "--steps", "1"]).ended).code).toBe(0);
+  const { code, stdout } = await start([...words, "--resume", "--steps", "2", "--json"]).ended;
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    step: 2,
+    folder: join(scratch, "runs", "catbabi-qa-fwm-smoke-seed3"),
+  });
+});
+
+test("a relative --data is found again from another folder", async () => {
+  const prepared = join(mkdtempSync(join(scratch, "place-")), "prepared");
+  const folder = join(scratch, "relative");
+  const from = ["--from", tinyFolder(), "--allow-missing", "--out", prepared];
+  expect((await run(["data", "prepare", "catbabi", ...from])).code).toBe(0);
+  const words = ["train", "catbabi-qa-fwm", "--smoke", "--set", "task.source=mixed", "--steps", "1"];
+  const { code, stderr } = await run([
+    ...[...words, "--data", relative(process.cwd(), prepared), "--out", folder],
+  ]);
+  expect(code, stderr).toBe(0);
+  expect((await readRun(folder)).settings.task).toMatchObject({ data: prepared });
 });
 
 test("a vocabulary that is not the stories' is refused before there is a folder", async () => {

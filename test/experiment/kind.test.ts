@@ -100,6 +100,9 @@ test("is evaluated by its kind, and presented from its measures", async () => {
   expect(kind.showLine(evaluation, undefined)).toBe(`test: error ${error.toFixed(4)}`);
   expect(kind.show(evaluation, undefined)).toMatch(new RegExp(`^error +${error.toFixed(4)}$`, "m"));
   await expect(evaluateSaved(whole, { batch: 3 })).rejects.toThrow("--batch: not for models of the kind toy");
+  await expect(evaluateSaved(whole, { toString: 3 } as never)).rejects.toThrow(
+    "--toString: not for models of the kind toy",
+  );
   await expect(evaluateSaved(whole, { split: "train" })).rejects.toThrow("--split train");
 });
 

@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import "../../experiments/index.ts";
 import { assignments, layer, resolveSettings } from "../../src/cli/config.ts";
-import { kindOf, requireExperiment } from "../../src/experiment/registry.ts";
+import type { Kind } from "../../src/experiment/kind.ts";
+import { kindOf, registerKind, requireExperiment } from "../../src/experiment/registry.ts";
 import {
   type Change,
   type Grid,
@@ -18,6 +19,7 @@ import {
 import { collectSweep, type SweepResult, sweepFigure } from "../../src/report/sweep.ts";
 import { thisProcess } from "../../src/store/lock.ts";
 import { readRun } from "../../src/store/runRecord.ts";
+import { registerToy, toy } from "./toyKind.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-sweep-test-"));
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
@@ -301,6 +303,35 @@ test("a member that diverges is told as such, and the others are trained", async
   const seen: string[] = [];
   await sweep(members, { onMember: (_, state) => seen.push(state) });
   expect(seen).toEqual(["diverged", "finished"]);
+});
+
+test("a member whose numbers are found not to be finite only when it is saved does not end the sweep", async () => {
+  const name = "toy-unsaved";
+  const nan = { weight: { dtype: "f32" as const, shape: [1], data: new Float32Array([Number.NaN]) } };
+  const kind: Kind = {
+    ...(toy as unknown as Kind),
+    name,
+    async open(settings, context) {
+      const session = await (toy as unknown as Kind).open(settings, context);
+      const isBad = settings.training.seed === 1;
+      return { ...session, ...(isBad ? { snapshot: () => ({ model: nan, optimizer: {}, state: {} }) } : {}) };
+    },
+  };
+  registerToy();
+  registerKind(kind);
+  const own = requireExperiment("toy-weight").settings;
+  const members = sweepMembers(
+    { vary: [], each: [], seeds: [1, 2] },
+    { experiment: "toy-weight", out: join(scratch, "unsaved") },
+    (changes) => ({
+      ...own,
+      task: { ...own.task, name },
+      training: { ...own.training, seed: Number(changes[0]!.value) },
+    }),
+  );
+  const { reason, states } = await sweep(members);
+  expect([reason, states]).toEqual(["finished", ["diverged", "finished"]]);
+  expect((await readRun(members[0]!.folder)).note).toContain("weight[0] is NaN");
 });
 
 test("agents are swept too: by the return on validation graphs", async () => {

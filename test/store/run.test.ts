@@ -14,10 +14,10 @@ import { createRun, type Run, resumeRun } from "../../src/store/run.ts";
 import {
   describeEnvironment,
   effectiveState,
-  environmentDifferences,
   gitCommit,
   listRuns,
   newRecord,
+  provenanceDifferences,
   readRun,
 } from "../../src/store/runRecord.ts";
 import { skipUnless } from "../support/skip.ts";
@@ -542,7 +542,22 @@ describe("the environment", () => {
     const environment = describeEnvironment({ threads: 2, ort: "1.30.0", device: "cpu" });
     expect(environment).toMatchObject({ node: process.version, threads: 2, ort: "1.30.0", device: "cpu" });
     expect(environment.cores).toBeGreaterThan(0);
-    expect(environmentDifferences(environment, { ...environment, os: "other", cores: 99 })).toEqual([]);
+    const before = { packageVersion: "1.0.0", gitCommit: `${"a".repeat(40)}-dirty`, environment };
+    const elsewhere = { ...before, environment: { ...environment, os: "other", cores: 99 } };
+    expect(provenanceDifferences(before, elsewhere)).toEqual([]);
+    const later = {
+      packageVersion: "1.1.0",
+      gitCommit: "b".repeat(40),
+      environment: { ...environment, threads: 1 },
+    };
+    expect(provenanceDifferences(before, later)).toEqual([
+      "version of fwm: 1.0.0 → 1.1.0",
+      "commit: aaaaaaaaaaaa-dirty → bbbbbbbbbbbb",
+      "threads: 2 → 1",
+    ]);
+    expect(provenanceDifferences({ ...before, gitCommit: null }, before)).toEqual([
+      "commit: unknown → aaaaaaaaaaaa-dirty",
+    ]);
     expect(describeEnvironment({})).toMatchObject({ threads: null, ort: null, device: null });
   });
 

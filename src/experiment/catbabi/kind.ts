@@ -1,6 +1,6 @@
 /** catbAbI: question answering and language modelling on concatenated bAbI stories, as a kind of experiment. */
 import { buildSystem } from "../../model/registry.ts";
-import { countWeights } from "../../model/sequence.ts";
+import { countState, countWeights } from "../../model/sequence.ts";
 import { defineKind } from "../defineKind.ts";
 import { type CatbabiEvaluation, evaluationOptions } from "./options.ts";
 import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine } from "./present.ts";
@@ -24,6 +24,8 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation, CatbabiPap
   shown: "loss",
   steps: ({ training }) => training.steps,
   countWeights: ({ system }) => countWeights(buildSystem(system)),
+  countState: ({ system, training }) =>
+    countState(buildSystem(system), Math.max(training.batch, training.evalBatch)),
   open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>
