@@ -138,7 +138,11 @@ function show(
     table([["", "all", ...tasks, "trained in"], row("memory", fwm), row("LSTM", lstm)]).trimEnd(),
   ];
   if (chained) {
-    lines.push("", bold("One question, and what each read of the memory matched"), ...showAnswer(out, chained));
+    lines.push(
+      "",
+      bold("One question, and what each read of the memory matched"),
+      ...showAnswer(out, chained),
+    );
   }
   lines.push(
     "",

@@ -33,11 +33,12 @@ test.each(["src/inference/index.ts", "src/inference/memory.ts", "src/engine.ts"]
   expect(forbidden.map(([, way]) => way)).toEqual([]);
 });
 
-test("the memory needs nothing but our errors", () => {
+test("the memory needs nothing but our errors and the plain loops it shares with traces", () => {
   const files = [...reached(join(root, "src/inference/memory.ts")).keys()];
   expect(files.map((file) => relative(root, file)).toSorted()).toEqual([
     "src/errors.ts",
     "src/inference/memory.ts",
+    "src/model/fwmTrace.ts",
   ]);
 });
 
