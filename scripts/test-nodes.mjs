@@ -53,7 +53,7 @@ for (const version of versions) {
   const env = { ...process.env, PATH: `${dirname(program)}${delimiter}${process.env.PATH}` };
   const run = (...given) => spawnSync(program, given, { cwd: root, env, stdio: "inherit" }).status;
   console.log(`Node ${spawnSync(program, ["--version"], { encoding: "utf8" }).stdout.trim()}`);
-  const built = run("node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json");
+  const built = run("node_modules/@typescript/native/bin/tsc", "-p", "tsconfig.build.json");
   if (built !== 0 || run("node_modules/vitest/vitest.mjs", "run", ...tests) !== 0) failed.push(version);
 }
 if (failed.length > 0) fail(`failed on Node ${failed.join(", ")}`);

@@ -54,7 +54,6 @@ describe("docs/library.md", () => {
         "Data",
         "Runs",
         "The engine",
-        "In a browser",
       ]),
     );
   });

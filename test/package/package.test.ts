@@ -1,6 +1,6 @@
 /** The package as another project sees it: installed from its tarball, without the optional packages. */
-import { execFile, execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -26,7 +26,7 @@ describe("installed in another project", () => {
       expect(existsSync(join(project, "node_modules", name)), name).toBe(false);
     }
     // 141 with the optional ones; each is a download and a risk.
-    expect(installedPackages().length).toBeLessThanOrEqual(60);
+    expect(installedPackages().length).toBeLessThanOrEqual(45);
   });
 
   test("loads the shipped models without a path, by name, and by its entry models/", async () => {
@@ -67,25 +67,22 @@ describe("installed in another project", () => {
   });
 
   test("fwm/inference is imported in a fraction of a second", async () => {
+    // Time of the processor: other tests run beside this one.
     const time = async (code: string) => {
+      const spent = "const { user, system } = process.cpuUsage(); console.log((user + system) / 1000);";
       const times: number[] = [];
-      for (let i = 0; i < 5; i++) {
-        const start = performance.now();
-        await program(code);
-        times.push(performance.now() - start);
-      }
+      for (let i = 0; i < 5; i++) times.push(Number((await program(`${code};${spent}`)).stdout));
       return median(times);
     };
     const own = (await time('import "fwm/inference"')) - (await time(""));
     console.info(`import "fwm/inference": ${own.toFixed(0)} ms beyond Node's own start`);
-    // 0.3 s on a free core; other tests run beside this one.
-    expect(own).toBeLessThan(1000);
+    // 0.2 s when it was written; ONNX Runtime and Vega, loaded when they are asked for, would double it.
+    expect(own).toBeLessThan(600);
   });
 
   test("examples/own-model is right in strict TypeScript, trains, and recalls", async () => {
     const place = join(project, "own-model");
     cpSync(join(project, "node_modules/fwm/examples/own-model"), place, { recursive: true });
-    mkdirSync(join(project, "node_modules/@types"), { recursive: true });
     const settings = {
       compilerOptions: {
         strict: true,
@@ -102,7 +99,12 @@ describe("installed in another project", () => {
     };
     writeFileSync(join(place, "tsconfig.json"), JSON.stringify(settings));
     const compiler = join(root, "node_modules/@typescript/native/bin/tsc");
-    execFileSync(process.execPath, [compiler, "-p", place], { encoding: "utf8" });
+    const types = () => promisify(execFile)(process.execPath, [compiler, "-p", place]);
+    writeFileSync(join(place, "wrong.ts"), 'import { loadModel } from "fwm";\nawait loadModel(1);\n');
+    const { stdout: errors } = await types().catch((error: { stdout: string }) => error);
+    expect(errors.trim().split("\n")).toEqual([expect.stringMatching(/wrong\.ts\(2,.*'number'.*'string'/)]);
+    rmSync(join(place, "wrong.ts"));
+    await types();
     const { stdout } = await node(join(place, "dist/train.js"), join(project, "runs/recall"));
     console.info(stdout.trim().split("\n").at(-1));
     expect(stdout).toMatch(/^step 750: validation accuracy /m);
