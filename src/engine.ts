@@ -3,6 +3,7 @@
  * the two runtimes and the optimizers. Nothing here knows of stories or memories, and all of it can be imported
  * in a browser: a runtime is loaded only when it is asked for.
  */
+import { missingPackage } from "./errors.ts";
 import type { Runtime } from "./runtime/runtime.ts";
 
 export { type ExportSpec, exportOnnx } from "./compile/export.ts";
@@ -11,12 +12,15 @@ export { type LowerOptions, lower, type NamedGraph } from "./compile/lower.ts";
 export { printGraph } from "./compile/print.ts";
 export { simplify } from "./compile/simplify.ts";
 export * from "./graph/index.ts";
+export * as random from "./random.ts";
 export { ProgramCache } from "./runtime/cache.ts";
 export type { HostData, HostTensor, HostValue } from "./runtime/host.ts";
 export { interpret } from "./runtime/oracle.ts";
 export {
   type CompileOptions,
   compile,
+  type Outputs,
+  type OutputValues,
   Program,
   type ProgramPlan,
   type ProgramSpec,
@@ -47,7 +51,9 @@ export async function loadNodeRuntime(): Promise<Runtime> {
 export async function loadWebRuntime(
   options: { readonly wasmPaths?: string | { readonly wasm?: string; readonly mjs?: string } } = {},
 ): Promise<Runtime> {
-  const { setWasmPaths, webRuntime } = await import("./runtime/web.ts");
+  const { setWasmPaths, webRuntime } = await import("./runtime/web.ts").catch((error: unknown) => {
+    throw missingPackage("loadWebRuntime", ["onnxruntime-web"], error);
+  });
   if (options.wasmPaths !== undefined) setWasmPaths(options.wasmPaths);
   return webRuntime;
 }

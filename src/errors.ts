@@ -98,3 +98,16 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length]!;
 }
+
+/**
+ * The error of an optional package that is not installed, with what to do; whatever else went wrong while it was
+ * loaded stays as it is.
+ */
+export function missingPackage(what: string, packages: readonly string[], error: unknown): unknown {
+  const { code, message } = error as { code?: unknown; message?: unknown };
+  const absent = packages.some((name) => String(message).includes(`'${name}'`));
+  if (code !== "ERR_MODULE_NOT_FOUND" || !absent) return error;
+  return new UsageError(`${what} needs ${packages.join(" and ")}, which is not installed`, {
+    hint: `npm install ${packages.join(" ")}`,
+  });
+}

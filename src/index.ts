@@ -1,8 +1,12 @@
 /**
  * The library: `import { loadModel } from "fwm"`. Models that answer, agents that play, the memory alone, training, data
- * and run folders; the engine below (graphs, gradients, runtimes) is `fwm/engine`. docs/library.md shows each part at
- * work. This is the library for Node; `inference/index.ts` is the part that a browser can import.
+ * and run folders; the layers that models are made of are `fwm/model`, and the engine below (graphs, gradients,
+ * runtimes) is `fwm/engine`. docs/library.md shows each part at work. This is the library for Node;
+ * `inference/index.ts` is the part that a browser can import.
  */
+
+// The experiments of the package, by name
+import "../experiments/index.ts";
 
 export {
   formatStories,
@@ -14,6 +18,9 @@ export {
   storyTokens,
 } from "./babi/format.ts";
 export { generateStories, generateStory, streamStory } from "./babi/generator/generate.ts";
+export type { Answer as StoryAnswer } from "./babi/reader/answer.ts";
+export { StoryReader } from "./babi/reader/reader.ts";
+export { type Solution, solveStories } from "./babi/reader/solve.ts";
 // Data: stories, the words they are made of, and the batches they become
 export {
   type Batch,
@@ -65,17 +72,23 @@ export {
   catbabiTask,
   releasedTraining,
 } from "./experiment/catbabi/settings.ts";
-export type {
-  BaseEvaluation,
-  BaseSettings,
-  EvaluationContext,
-  Experiment,
-  Kind,
-  Measure,
-  SavedModel,
-  Session,
-  SessionContext,
-  SessionSnapshot,
+export { defineKind, type KindSpec } from "./experiment/defineKind.ts";
+export {
+  type BaseEvaluation,
+  type BaseSettings,
+  type Comparison,
+  type EvaluationContext,
+  type EvaluationOption,
+  type Experiment,
+  type Kind,
+  loopFields,
+  type Measure,
+  type ReportedRun,
+  type SavedModel,
+  type Session,
+  type SessionContext,
+  type SessionData,
+  type SessionSnapshot,
 } from "./experiment/kind.ts";
 // Agents: evaluated with fixed weights, and watched step by step
 export { baselineReturns } from "./experiment/metarl/evaluate.ts";
@@ -114,6 +127,7 @@ export {
   sweepMembers,
   sweepStates,
 } from "./experiment/sweep.ts";
+export { fittingWeights, toHost as hostTensors, toTensors as savedTensors } from "./experiment/tensors.ts";
 export type { TextEvaluation, TextOptions } from "./experiment/text/options.ts";
 export {
   type TextExperiment,
@@ -138,4 +152,21 @@ export {
 } from "./store/modelFolder.ts";
 export { listRuns, type RunListing, type RunRecord, type RunState, readRun } from "./store/runRecord.ts";
 export { decodeSafetensors, encodeSafetensors, type TensorData, type Tensors } from "./store/safetensors.ts";
+// What a session of one's own trains and scores with
 export { DivergedError, type LoopCallbacks, type LoopEnd, type StepReport } from "./train/loop.ts";
+export {
+  baseRate,
+  optimizerSchema,
+  optimizersOf,
+  scheduleSchema,
+  startsAveraging,
+} from "./train/optimizerSettings.ts";
+export {
+  type EvaluatedWindow,
+  SequenceEvaluator,
+  SequenceTrainer,
+  type TokenBatch,
+  type TrainerSettings,
+  type TrainerTensors,
+  type TrainStep,
+} from "./train/sequenceTrainer.ts";

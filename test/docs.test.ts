@@ -144,9 +144,15 @@ describe("docs/engine.md", () => {
   });
 });
 
-const pages = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "results/README.md", "src/README.md"].concat(
-  readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
-);
+const pages = [
+  "examples/own-model/README.md",
+  "examples/browser/README.md",
+  "README.md",
+  "CHANGELOG.md",
+  "CONTRIBUTING.md",
+  "results/README.md",
+  "src/README.md",
+].concat(readdirSync(join(root, "docs")).map((name) => `docs/${name}`));
 
 /** The anchors of a page's headings, as GitHub makes them. */
 function anchors(text: string): string[] {
@@ -187,6 +193,7 @@ test("examples that import the package are right in strict TypeScript", () => {
         fwm: source("index.ts"),
         "fwm/engine": source("engine.ts"),
         "fwm/inference": source("inference/index.ts"),
+        "fwm/model": source("model/index.ts"),
         zod: [join(root, "node_modules/zod/index.d.ts")],
       },
     },
@@ -224,6 +231,17 @@ describe.each(pages)("%s", (name) => {
     }
   });
 
+  test("results of which the exact source is not known have a dagger, and the page says what it means", () => {
+    const rows = new Set([...text.matchAll(/^\|.*$/gm)].map(([row]) => row));
+    const passages = [...rows, ...text.split(/\n\n|\. (?=[A-Z])/).filter((part) => !part.includes("\n|"))];
+    for (const passage of passages) {
+      const unknown = resultsNamed(passage).filter((file) => !isClean(readResult(name, file)));
+      const marks = unknown.map((file) => passage.slice(passage.indexOf(file)));
+      for (const mark of marks) expect(mark, name).toMatch(/^[^)]*\),?(?: seed \d)? †/);
+      if (unknown.length > 0) expect(text).toMatch(/^† /m);
+    }
+  });
+
   test("returns in a table are the result file's, episode for episode", () => {
     for (const { columns, rows } of returnTables(text)) {
       for (const row of rows) {
@@ -245,6 +263,7 @@ describe.each(pages)("%s", (name) => {
 
 /** What is read of a result file; `reward` and `rewards` are the names of version 0.1. */
 interface Result {
+  commit?: string | null;
   score?: {
     accuracy?: number;
     return?: { mean: number; standardError: number };
@@ -252,6 +271,11 @@ interface Result {
   } | null;
   returns?: { episode: number; heldOut: number }[];
   rewards?: { episode: number; test: number }[];
+}
+
+/** Whether the commit it was trained at is the source. */
+function isClean({ commit }: Result): boolean {
+  return typeof commit === "string" && !commit.endsWith("-dirty");
 }
 
 /** Mean returns of an agent on graphs it is not trained on. */

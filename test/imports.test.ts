@@ -55,7 +55,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     ...["errors.ts", "random.ts", "statistics.ts", "graph", "compile", "runtime", "model", "train"],
     ...["babi", "environment", "data", "store", "report", "bench", "inference"],
   ],
-  "engine.ts": ["errors.ts", "graph", "compile", "runtime", "train"],
+  "engine.ts": ["errors.ts", "random.ts", "graph", "compile", "runtime", "train"],
 };
 
 /** Parts that may import anything: the library's entry, the command line and the app. */

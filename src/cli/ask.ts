@@ -358,6 +358,11 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
     },
   });
   terminal.on("SIGINT", () => process.kill(process.pid, "SIGINT"));
+  // At the end of the input (^D) lines may still wait to be answered; a closed terminal has no prompt for them.
+  let isOpen = true;
+  terminal.once("close", () => {
+    isOpen = false;
+  });
   process.stderr.write(
     `${printable(config.experiment)}: ${thousands(weightCount)} weights` +
       `, a ${config.system.name} with ${thousands(config.system.vocabulary)} words.\n` +
@@ -366,7 +371,7 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
   terminal.prompt();
   for await (const line of terminal) {
     if ((await talk.leniently(line)) === "quit") break;
-    terminal.prompt();
+    if (isOpen) terminal.prompt();
   }
   terminal.close();
 }

@@ -6,8 +6,9 @@ import { changesLine } from "../report/changed.ts";
 import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { file, fileName, flag, folder, oneOf, texts, threadCount } from "./params.ts";
-import { checkWritable, writeJson, writeResult } from "./writeResult.ts";
+import { figureParams, writeFigure } from "./figure.ts";
+import { fileName, flag, folder, oneOf, texts, threadCount } from "./params.ts";
+import { checkWritable, writeJson } from "./writeResult.ts";
 
 /** The `report` command. */
 export const reportCommand = command({
@@ -36,7 +37,7 @@ export const reportCommand = command({
   args: { run: folder({ help: "run folder" }) },
   options: {
     also: texts({ placeholder: "run", help: "a further run for the figure, or the table of agents" }),
-    figure: file({ help: "SVG file: curves of all runs named" }),
+    ...figureParams("curves of all runs named"),
     ...evaluationParams(),
     checkpoint: oneOf(["best", "last"], { help: "which checkpoint is evaluated; default: best, else last" }),
     curvesOnly: flag({ help: "do not evaluate a checkpoint" }),
@@ -45,7 +46,8 @@ export const reportCommand = command({
     threads: threadCount(),
   },
   run: async ({ args, options, out: output, env }) => {
-    const { also, figure, checkpoint, curvesOnly, name, out, threads, ...chosen } = options;
+    const { also, figure, title, width, height, checkpoint, curvesOnly, name, out, threads, ...chosen } =
+      options;
     const { loadModelFolder } = await import("../store/modelFolder.ts");
     const { reportedRun } = await import("../experiment/report.ts");
     const reportedBy = ["fwm", ...process.argv.slice(2)];
@@ -75,10 +77,7 @@ export const reportCommand = command({
     const compared = await kind.compare?.(runs);
     const own = compared && { [compared.name]: compared.rows[0]?.points ?? [] };
     await writeJson(path, { ...result, ...own, score });
-    if (figure) {
-      const { drawFigure } = await import("../report/figure.ts");
-      await writeResult(figure, await drawFigure(await kind.figure(runs)));
-    }
+    await writeFigure({ figure, title, width, height }, () => kind.figure(runs));
     const rows = compared ? { [compared.name]: compared.rows } : {};
     output.result({ path, figure: figure ?? null, score, ...rows }, () => {
       const changes = changesLine(result.changed ?? {});

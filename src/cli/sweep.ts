@@ -8,12 +8,13 @@ import type { Spread, SweepResult } from "../report/sweep.ts";
 import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
+import { figureParams, writeFigure } from "./figure.ts";
 import type { Output } from "./output.ts";
-import { file, fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
+import { fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
-import { writeJson, writeResult } from "./writeResult.ts";
+import { writeJson } from "./writeResult.ts";
 
 /** The `sweep` command. */
 export const sweepCommand = command({
@@ -53,7 +54,7 @@ export const sweepCommand = command({
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     results: folder({ default: "results", help: "folder of the result file" }),
-    figure: file({ help: "SVG file: the curves of all members" }),
+    ...figureParams("the curves of all members"),
     plan: flag({ help: "show the members and how each stands, and stop" }),
   },
   graceful: true,
@@ -127,11 +128,8 @@ export const sweepCommand = command({
       const path = join(options.results, `${name}.json`);
       await writeJson(path, result);
       closing.push(`result ${path}`);
-      if (options.figure) {
-        const { drawFigure } = await import("../report/figure.ts");
-        await writeResult(options.figure, await drawFigure(sweepFigure(result, kind)));
-        closing.push(`figure ${options.figure}`);
-      }
+      const figure = await writeFigure(options, () => sweepFigure(result, kind));
+      if (figure) closing.push(`figure ${figure}`);
     }
     out.result(result, () => [showResult(result, kind, out.tableWidth), ...closing].join("\n"));
     return end.reason;

@@ -1,6 +1,7 @@
 /** Declares a kind: what it does not say of itself is presented from its measures. */
 import { elapsed, summary } from "../bench/measure.ts";
 import { cardHead } from "../report/card.ts";
+import { runNames } from "../report/figure.ts";
 import { showMeasure, table, thousands } from "../report/table.ts";
 import type { BaseEvaluation, BaseSettings, Kind, Measure } from "./kind.ts";
 
@@ -59,8 +60,8 @@ export function defineKind<S extends BaseSettings, E extends BaseEvaluation, P>(
         x: unit,
         y: measures[headline]!.label,
         percent: measures[headline]!.percent ?? false,
-        lines: runs.map(({ result }) => ({
-          name: `${result.experiment}, seed ${result.seed}`,
+        lines: runs.map(({ result }, i) => ({
+          name: runNames(runs.map((run) => run.result))[i]!,
           points: (result.curves.valid ?? []).map(({ step, values }) => ({ x: step, y: values[headline]! })),
         })),
       }),

@@ -3,6 +3,7 @@ import { DataError } from "../errors.ts";
 import { nodeRuntime } from "../runtime/node.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import { loadModelFolder } from "../store/modelFolder.ts";
+import { shippedModels } from "../store/shippedModels.ts";
 import { type FwmModel, modelFromBytes, tokenModelConfig } from "./model.ts";
 
 /** Choices for loading. */
@@ -15,8 +16,14 @@ export interface LoadOptions {
   readonly which?: "best" | "last";
 }
 
-/** Loads a model from a run, checkpoint or model folder, checked file by file. */
-export async function loadModel(path: string, options: LoadOptions = {}): Promise<FwmModel> {
+/**
+ * Loads a model from a run, checkpoint or model folder, checked file by file. By default, and by the name
+ * `"catbabi-qa"`, the model that comes with the package.
+ */
+export async function loadModel(
+  path: string = shippedModels.answers,
+  options: LoadOptions = {},
+): Promise<FwmModel> {
   const { runtime = nodeRuntime, threads, which } = options;
   const folder = await loadModelFolder(path, which ? { which } : {});
   // Before anything is missed that such a model has not got.

@@ -1,5 +1,6 @@
 /** Every system by name. A new one is a file beside this one and a line here. */
 import { z } from "zod";
+import { UsageError } from "../errors.ts";
 import { awdFwmSystem } from "./awdFwm.ts";
 import { awdLstmSystem } from "./awdLstm.ts";
 import { awdTxlSystem } from "./awdTxl.ts";
@@ -29,8 +30,16 @@ export type SystemSettings = z.infer<(typeof builtIn)[keyof typeof builtIn]["sch
 
 const systems = new Map<string, System>(Object.entries(builtIn));
 
-/** Adds a system of one's own, before settings that name it are read. */
+/** Whether settings were parsed: the union of all schemas is made then, once, and later systems would not be in it. */
+let settled = false;
+
+/** Adds a system of one's own. Once any settings have been parsed it is too late, and a `UsageError`. */
 export function registerSystem<C extends { readonly name: string }>(name: string, system: System<C>): void {
+  if (settled) {
+    throw new UsageError(`registerSystem: ${name} comes too late, settings were already parsed`, {
+      hint: "register systems at the start of the program, before models are loaded or settings parsed",
+    });
+  }
   systems.set(name, system);
 }
 
@@ -41,6 +50,7 @@ export function systemNames(): string[] {
 
 /** Settings of any system, told apart by their name. */
 export const systemSchema: z.ZodType<SystemSettings> = z.lazy(() => {
+  settled = true;
   const schemas = [...systems.values()].map(({ schema }) => schema);
   return z.discriminatedUnion("name", schemas as never);
 }) as never;

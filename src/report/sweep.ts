@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { mean, median, std } from "../statistics.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { type RunRecord, readRun } from "../store/runRecord.ts";
-import type { FigureSpec } from "./figure.ts";
+import { type FigureSpec, showSeeds } from "./figure.ts";
 import { type CurvePoint, curvesOf, hoursOf, portableCommand, withoutPlaces } from "./result.ts";
 
 /** What members are compared by: the measures of their kind of experiment. */
@@ -252,7 +252,7 @@ function spreadOf(values: readonly number[]): Spread {
   return { mean: mean(values), std: std(values) };
 }
 
-/** The figure of a sweep: one line per member. */
+/** The figure of a sweep: one line per member; finished members that differ in the seed alone share a name. */
 export function sweepFigure({ description, members }: SweepResult, kind: SweepMeasures): FigureSpec {
   const { label, percent = false } = kind.measures[kind.headline]!;
   return {
@@ -260,9 +260,24 @@ export function sweepFigure({ description, members }: SweepResult, kind: SweepMe
     x: kind.unit,
     y: label,
     percent,
-    lines: members.map(({ name, state, curves }) => ({
-      name: state === "finished" ? name : `${name} (${state})`,
-      points: (curves[split] ?? []).map(({ step, values }) => ({ x: step, y: values[kind.headline] ?? 0 })),
+    lines: members.map((member) => ({
+      name: nameInFigure(member, members),
+      points: (member.curves[split] ?? []).map(({ step, values }) => ({
+        x: step,
+        y: values[kind.headline] ?? 0,
+      })),
     })),
   };
+}
+
+/** What the figure calls a member: with all seeds of the finished ones that have the same changes. */
+function nameInFigure(member: MemberResult, members: readonly MemberResult[]): string {
+  const { name, state, changes } = member;
+  if (state !== "finished") return `${name} (${state})`;
+  const same = members.filter(
+    (other) => other.state === "finished" && JSON.stringify(other.changes) === JSON.stringify(changes),
+  );
+  if (same.length === 1) return name;
+  const seeds = showSeeds(same.map(({ seed }) => seed));
+  return [name.replace(/-?seed\d+$/, ""), seeds].filter((part) => part !== "").join(", ");
 }

@@ -9,10 +9,16 @@ import { allocate, type HostData, type HostTensor, type HostValue, toHost } from
 import type { Runtime, Session, SessionOptions } from "./runtime.ts";
 import { State } from "./state.ts";
 
+/** Tensors by the name that their values get. */
+export type Outputs = Readonly<Record<string, Tensor>>;
+
+/** The value of each output. */
+export type OutputValues<O extends Outputs> = { -readonly [Name in keyof O]: HostData };
+
 /** What a program computes: named outputs, and the next values of states. */
-export interface ProgramSpec {
+export interface ProgramSpec<O extends Outputs = Outputs> {
   readonly name?: string;
-  readonly outputs: Readonly<Record<string, Tensor>>;
+  readonly outputs: O;
   /** Pairs of a state tensor and the tensor that replaces it at the end of a run. */
   readonly updates?: Iterable<readonly [state: Tensor, next: Tensor]>;
 }
@@ -31,12 +37,15 @@ export interface RunKey {
 }
 
 /** Differentiated or not, a graph becomes a session of the runtime. */
-export async function compile(spec: ProgramSpec, options: CompileOptions): Promise<Program> {
+export async function compile<O extends Outputs>(
+  spec: ProgramSpec<O>,
+  options: CompileOptions,
+): Promise<Program<O>> {
   const plan = planProgram(spec);
   const state = options.state ?? new State();
   for (const tensor of plan.states.values()) state.declare(stateAttrs(tensor)!);
   const session = await options.runtime.createSession(lower(plan.graph), options);
-  return new Program(plan, state, session);
+  return new Program<O>(plan, state, session);
 }
 
 /** Everything known of a program before a runtime sees it. */
@@ -119,8 +128,8 @@ export function planProgram({ name = "program", outputs, updates = [] }: Program
   };
 }
 
-/** A compiled program. Release it when it is no longer needed. */
-export class Program {
+/** A compiled program with the outputs of its spec. Release it when it is no longer needed. */
+export class Program<O extends Outputs = Outputs> {
   private readonly feeds = new Map<string, HostTensor>();
   private readonly results = new Map<string, HostTensor>();
   private readonly maskTensors = new Map<string, HostTensor>();
@@ -142,8 +151,8 @@ export class Program {
   async run(
     inputs: Readonly<Record<string, HostValue>> = {},
     key?: RunKey,
-    accept: (outputs: Readonly<Record<string, HostData>>) => boolean = () => true,
-  ): Promise<Record<string, HostData>> {
+    accept: (outputs: Readonly<OutputValues<O>>) => boolean = () => true,
+  ): Promise<OutputValues<O>> {
     const end = this.state.begin(this.plan.updated.length > 0);
     try {
       this.feedInputs(inputs);
@@ -154,7 +163,10 @@ export class Program {
       }
       for (const name of this.plan.updated) into.set(nextPrefix + name, this.state.spare(name));
       await this.session.run(this.feeds, into);
-      const outputs = Object.fromEntries([...this.results].map(([name, { data }]) => [name, data]));
+      // The plan's outputs are the spec's, name by name.
+      const outputs = Object.fromEntries(
+        [...this.results].map(([name, { data }]) => [name, data]),
+      ) as OutputValues<O>;
       if (accept(outputs)) for (const name of this.plan.updated) this.state.swap(name);
       return outputs;
     } finally {

@@ -30,6 +30,7 @@ import {
 import { formatJson } from "./json.ts";
 import { describeFiles, encodeManifest, manifestFile, openVerified } from "./manifest.ts";
 import type { Tensors } from "./safetensors.ts";
+import { findModel } from "./shippedModels.ts";
 
 /** A model as it was saved: what it is, its weights, and the files that came with it. */
 export interface LoadedModel {
@@ -47,12 +48,15 @@ export interface LoadedModel {
   readonly files: Readonly<Record<string, Uint8Array>>;
 }
 
-/** Reads a model from a run, checkpoint or model folder; of a run, the best checkpoint by default. */
+/**
+ * Reads a model from a run, checkpoint or model folder; of a run, the best checkpoint by default. The name of a shipped
+ * model (`catbabi-qa`) stands for its folder.
+ */
 export async function loadModelFolder(
   path: string,
   { which }: { readonly which?: "best" | "last" } = {},
 ): Promise<LoadedModel> {
-  const given = resolve(path);
+  const given = resolve(findModel(path));
   if (await isModel(given)) return readModel(given);
   const found = await readChosen(() => chooseCheckpoint(given, which), readModel);
   return { ...found, kind: "run" };

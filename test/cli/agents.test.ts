@@ -106,6 +106,7 @@ describe("fwm eval", () => {
       () => ["report", agent, "--also", story, "--out", scratch, "--figure", join(scratch, "both.svg")],
     ],
     ["--also: further runs are for a figure", () => ["report", story, "--also", story, "--out", scratch]],
+    ["--figure x.png: figures are SVG files", () => ["report", agent, "--out", scratch, "--figure", "x.png"]],
     ["--name a/b: expected a plain file name", () => ["report", agent, "--name", "a/b", "--out", scratch]],
   ])("%s", async (message, words) => {
     const { code, stderr } = await run(words());

@@ -1,7 +1,7 @@
 /** `fwm ask`: stories piped in and from files, answers as text and as JSON, and words the model does not know. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { fwm } from "../../src/cli/commands.ts";
 import { drawBar, drawReads } from "../../src/cli/heatmap.ts";
@@ -230,7 +230,9 @@ describe("lines", () => {
 describe("on a terminal", () => {
   test("a line that cannot be read is left out, and the conversation goes on", async () => {
     const shown = vi.spyOn(process.stderr, "write").mockReturnValue(true);
-    const typed = Readable.from(["Mary went to the kitchn.\n:stop\nWhere is Mary?\n:quit\n"]);
+    // A terminal stays open until it is left.
+    const typed = new PassThrough();
+    typed.write("Mary went to the kitchn.\n:stop\nWhere is Mary?\n:quit\n");
     const { code, stdout, stderr } = await ask(
       [model, "--json"],
       "",
@@ -245,6 +247,17 @@ describe("on a terminal", () => {
     expect(stderr).toContain("warning: there is no command :stop");
     expect(prompts).toContain("a fwm with 200 words");
     expect(prompts.match(/> /g)).toHaveLength(4);
+  });
+
+  test("the lines before the end of the input are answered, without a prompt on a closed terminal", async () => {
+    const shown = vi.spyOn(process.stderr, "write").mockReturnValue(true);
+    const typed = Readable.from(["Mary went to the kitchen.\nWhere is Mary?\n"]);
+    const { code, stdout } = await ask([model, "--json"], "", {}, Object.assign(typed, { isTTY: true }));
+    const prompts = shown.mock.calls.map(([text]) => String(text)).join("");
+    shown.mockRestore();
+    expect(code).toBe(0);
+    expect((JSON.parse(stdout) as Asked).question).toBe("where is mary ?");
+    expect(prompts.match(/> /g)).toHaveLength(1);
   });
 });
 

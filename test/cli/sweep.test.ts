@@ -34,7 +34,8 @@ function filed(name: string) {
 describe("an ablation by one line", () => {
   const out = join(scratch, "whole");
   const figure = join(scratch, "figures", "whole.svg");
-  const whole = [...line, "--out", out, "--name", "whole", "--figure", figure];
+  const picture = ["--figure", figure, "--title", "A title of its own", "--width", "300", "--height", "150"];
+  const whole = [...line, "--out", out, "--name", "whole", ...picture];
   let first: Awaited<ReturnType<typeof run>>;
   beforeAll(async () => {
     first = await run(whole);
@@ -70,6 +71,15 @@ describe("an ablation by one line", () => {
     expect(readFileSync(join(results, "whole.json"), "utf8")).not.toContain(scratch);
     const svg = readFileSync(figure, "utf8");
     for (const name of ["base", "reads=1", "keys=concat"]) expect(svg).toContain(`>${name}</text>`);
+    expect(svg).toContain("A title of its own");
+    const [, width, height] = /^<svg[^>]*? width="(\d+)" height="(\d+)"/.exec(svg)!.map(Number);
+    expect([width! < 400, height! < 300]).toEqual([true, true]);
+  });
+
+  test("a figure that is no SVG is refused before anything is trained", async () => {
+    const { code, stderr } = await run([...line, "--out", join(scratch, "png"), "--figure", "x.png"]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining("--figure x.png: figures are SVG files")]);
+    expect(existsSync(join(scratch, "png"))).toBe(false);
   });
 
   test("started again it passes over what is finished; --json prints what is filed", async () => {

@@ -51,10 +51,10 @@ describe("docs/library.md", () => {
         "Training",
         "Agents",
         "Systems and kinds of your own",
+        "Layers",
         "Data",
         "Runs",
         "The engine",
-        "In a browser",
       ]),
     );
   });
@@ -69,9 +69,12 @@ describe("docs/library.md", () => {
         code
           .replace(/from "fwm"/g, `from ${source("src/index.ts")}`)
           .replace(/from "fwm\/engine"/g, `from ${source("src/engine.ts")}`)
+          .replace(/from "fwm\/model"/g, `from ${source("src/model/index.ts")}`)
           .replace(/from "zod"/g, `from ${source("node_modules/zod/index.js")}`)
           .replace(/"(runs|handed-on)(?=[/"])/g, (_, name: string) => `"${join(folder, name)}`),
       );
+      // Each example is a program of its own.
+      vi.resetModules();
       const log = vi.spyOn(console, "log").mockReturnValue();
       try {
         await import(/* @vite-ignore */ file);

@@ -8,7 +8,7 @@ import type { CatbabiEvaluation } from "../../src/experiment/catbabi/options.ts"
 import { answersCard } from "../../src/experiment/catbabi/present.ts";
 import type { CatbabiPaper } from "../../src/experiment/catbabi/settings.ts";
 import { metarlSchema } from "../../src/experiment/metarl/settings.ts";
-import { drawFigure } from "../../src/report/figure.ts";
+import { drawFigure, runNames } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
 import { collectResult, hoursOf, portableCommand, stepsOf } from "../../src/report/result.ts";
 
@@ -91,12 +91,124 @@ test("points get hollow marks, marks a name above or below", async () => {
       { name: "under", y: 40, label: "below" },
     ],
   });
-  expect(svg.match(/aria-roledescription="point"/g)).toHaveLength(2);
+  // The circle and the square, and the two lines of a single point.
+  expect(svg.match(/aria-roledescription="point"/g)).toHaveLength(4);
   const heightOf = (name: string) =>
     Number(new RegExp(`translate\\([\\d.]+,([\\d.]+)\\)"[^>]*>${name}<`).exec(svg)![1]);
   // The axis has 320 pixels for 40: the line of 60 is 80 below the top, that of 40 at 240.
   expect(heightOf("over")).toBeLessThan(80);
   expect(heightOf("under")).toBeGreaterThan(240);
+});
+
+/** Width and height of the whole picture. */
+const canvasOf = (svg: string) => {
+  const [, width, height] = /^<svg[^>]*? width="([\d.]+)" height="([\d.]+)"/.exec(svg)!;
+  return { width: Number(width), height: Number(height) };
+};
+/** The texts of a picture. */
+const textsOf = (svg: string) => [...svg.matchAll(/<text[^>]*>([^<]+)</g)].map(([, text]) => text!);
+
+test("one point is drawn, in a plot with an axis around it", async () => {
+  const svg = await drawFigure({
+    title: "t",
+    x: "step",
+    y: "accuracy",
+    percent: true,
+    lines: [{ name: "a", points: [{ x: 4, y: 0.5 }] }],
+  });
+  const [, x, y] =
+    /transform="translate\(([\d.]+),([\d.]+)\)"[^>]*aria-roledescription="point"|aria-roledescription="point"[^>]*transform="translate\(([\d.]+),([\d.]+)\)"/
+      .exec(svg)!
+      .filter((found) => found !== undefined);
+  expect(Number(x)).toBeCloseTo(320, 0);
+  expect(Number(y)).toBeGreaterThan(0);
+  expect(textsOf(svg)).toEqual(expect.arrayContaining(["4", "50%"]));
+});
+
+test("a long title is wrapped, and no name in it makes the canvas wider than the plot and its labels", async () => {
+  const title =
+    "meta-RL on random graphs, FWM 32/16, our recipe: success seen, true advantage, higher rate: return";
+  const lines = Array.from({ length: 6 }, (_, i) => ({
+    name: `metarl-fwm-tuned-with-a-long-name, seeds 1, 2 and 3, validation graphs ${i}`,
+    points: [
+      { x: 1, y: i },
+      { x: 2, y: i },
+    ],
+  }));
+  const svg = await drawFigure({ title, x: "episode", y: "return", lines });
+  expect(canvasOf(svg).width).toBeLessThan(640 + 80);
+  const titleLines = [...svg.matchAll(/<tspan[^>]*>([^<]+)</g)].map(([, text]) => text);
+  expect([titleLines.length, titleLines.join(" ")]).toEqual([2, title]);
+  const small = await drawFigure({
+    title: "t",
+    x: "x",
+    y: "y",
+    lines: lines.slice(0, 1),
+    width: 300,
+    height: 150,
+  });
+  expect(canvasOf(small).height).toBeLessThan(150 + 120);
+});
+
+test("lines of one name are seeds: faint lines in one colour, their mean and a band", async () => {
+  const line = (name: string, ...ys: number[]) => ({ name, points: ys.map((y, i) => ({ x: 10 * i, y })) });
+  const svg = await drawFigure({
+    title: "t",
+    x: "step",
+    y: "y",
+    range: [0, 8],
+    lines: [line("a", 0, 2, 4), line("a", 4, 6), line("b", 1, 1, 1)],
+  });
+  const paths = [
+    ...svg.matchAll(/<path aria-label[^>]*aria-roledescription="([^"]+)"[^>]* d="([^"]+)"([^>]*)/g),
+  ].map(([, role, d, rest]) => ({ role, d, color: /(?:stroke|fill)="(#\w+)"/.exec(rest!)?.[1] }));
+  const own = paths.filter(({ color }) => color === "#0b6e4f");
+  // The mean is 2 and 4 of 8, in a plot 320 high, and ends where the shorter line ends.
+  expect(own.map(({ d }) => d)).toContain("M0,240L320,160");
+  // The band, two faint lines and the mean.
+  expect(own).toHaveLength(4);
+  expect(svg).toContain("bands: lowest to highest");
+});
+
+test("ticks have no needless decimals", async () => {
+  const ticks = async (percent: boolean, ...ys: number[]) =>
+    textsOf(
+      await drawFigure({
+        title: "t",
+        x: "step",
+        y: "y",
+        percent,
+        lines: [{ name: "a", points: ys.map((y, i) => ({ x: i + 1, y })) }],
+      }),
+    );
+  const share = await ticks(true, 0.85, 0.86, 0.87);
+  expect(share).toEqual(expect.arrayContaining(["85%", "85.4%", "86%"]));
+  expect(share).not.toContain("86.0%");
+  // Steps are whole: 1, 2, 3 and nothing between.
+  expect(share.filter((text) => /^[\d.]+$/.test(text))).toEqual(["1", "2", "3"]);
+  const plain = await ticks(false, 1, 1.5, 2);
+  expect(plain).toEqual(expect.arrayContaining(["1", "1.5", "2"]));
+  expect(plain.filter((text) => /\.0$/.test(text))).toEqual([]);
+});
+
+test("runs that differ in the seed alone share a name", () => {
+  const run = (seed: number, rate: number) => ({
+    experiment: "e",
+    seed,
+    settings: { training: { seed, rate } },
+    initFrom: null,
+  });
+  expect(runNames([run(2, 1), run(1, 1), run(1, 5)])).toEqual([
+    "e, seeds 1 and 2",
+    "e, seeds 1 and 2",
+    "e, seed 1",
+  ]);
+});
+
+test("a figure without any point is still one", async () => {
+  expect(await drawFigure({ title: "t", x: "x", y: "y", lines: [{ name: "a", points: [] }] })).toMatch(
+    /^<svg/,
+  );
 });
 
 test("a result gathers settings, hours and thinned curves; sittings apart do not count as hours", async () => {

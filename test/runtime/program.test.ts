@@ -571,3 +571,14 @@ describe("sessions", () => {
     await expect(make).rejects.toThrow(/^onnxruntime-node: cannot load the program: /);
   });
 });
+
+test("outputs are typed by name", async () => {
+  const x = input("x", [2]);
+  const program = await compile({ outputs: { twice: mul(x, 2) } }, { runtime: nodeRuntime, threads: 1 });
+  const out = await program.run({ x: [1, 2] });
+  // Without an assertion: the name is known. One that is not is an error of the compiler.
+  expect([...out.twice]).toEqual([2, 4]);
+  // @ts-expect-error there is no such output
+  expect(out.thrice).toBeUndefined();
+  await program.release();
+});

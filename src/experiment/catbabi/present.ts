@@ -1,7 +1,7 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
 import { type CardAbout, cardHead } from "../../report/card.ts";
-import type { FigureLine, FigureSpec } from "../../report/figure.ts";
+import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.ts";
 import { type RunResult, stepsOf } from "../../report/result.ts";
 import { percent, table, thousands } from "../../report/table.ts";
 import type { ReportedRun } from "../kind.ts";
@@ -126,13 +126,14 @@ export function accuracyFigure(runs: readonly ReportedRun<CatbabiPaper>[]): Figu
     );
     return stepsOf(initFrom) + (source ? stepsBefore(source) : 0);
   };
-  const names = runs.map(({ result: { experiment, seed } }) => `${experiment}, seed ${seed}`);
+  const names = runNames(runs.map(({ result }) => result));
   const ours = runs.map((run, i): FigureLine => {
     const before = stepsBefore(run);
     const name = names[i]!;
-    const isAlone = names.indexOf(name) === names.lastIndexOf(name);
+    // Two runs of one seed and one name differ in something else: their folders tell them apart.
+    const twins = runs.filter((other, k) => names[k] === name && other.result.seed === run.result.seed);
     return {
-      name: isAlone ? name : `${name}, ${folderOf(run)}`,
+      name: twins.length === 1 ? name : `${name}, ${folderOf(run)}`,
       points: (run.result.curves.valid ?? []).map(({ step, values }) => ({
         x: before + step,
         y: values.accuracy!,

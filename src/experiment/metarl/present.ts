@@ -1,7 +1,7 @@
 /** How an agent's evaluation, its card and its curves are presented. */
 import { graphRules } from "../../environment/index.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
-import type { FigureLine, FigureMark, FigureSpec } from "../../report/figure.ts";
+import { type FigureLine, type FigureMark, type FigureSpec, showSeeds } from "../../report/figure.ts";
 import type { RunResult } from "../../report/result.ts";
 import { table, thousands } from "../../report/table.ts";
 import type { Comparison, ReportedRun } from "../kind.ts";
@@ -165,7 +165,7 @@ export function drawReturns(runs: readonly AgentRun[], baselines: readonly RuleB
   const agents = [...new Set(runs.map(({ agent }) => agent))];
   const ours = runs.flatMap(({ agent, train, heldOut }): FigureLine[] => {
     const color = agents.indexOf(agent);
-    const name = `${agent}, ${seedsOf(runs.filter((run) => run.agent === agent))}`;
+    const name = `${agent}, ${showSeeds(runs.filter((run) => run.agent === agent).map(({ seed }) => seed))}`;
     return [
       { name: `${name}, validation graphs`, points: thinned(heldOut, finest), color },
       { name: `${name}, training graphs`, points: thinned(train, finest), color, look: "dashed" },
@@ -197,13 +197,6 @@ export function drawReturns(runs: readonly AgentRun[], baselines: readonly RuleB
     // Room for the names of the marks, which stand outside the curves.
     range: [Math.floor((floor - 12) / 10) * 10, Math.ceil((ceiling + 8) / 10) * 10],
   };
-}
-
-function seedsOf(runs: readonly AgentRun[]): string {
-  const seeds = [...new Set(runs.map(({ seed }) => seed))].sort((a, b) => a - b);
-  return seeds.length === 1
-    ? `seed ${seeds[0]}`
-    : `seeds ${seeds.slice(0, -1).join(", ")} and ${seeds.at(-1)}`;
 }
 
 /** A line for each set of rules; of lines that lie close together one carries the name of both. */

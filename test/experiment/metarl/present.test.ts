@@ -87,9 +87,9 @@ describe("the figure of agents", () => {
       lines: [...figure.lines, { name: "long ".repeat(30), points: [] }],
     });
     expect(svg.split(">a, seeds 1 and 3, validation graphs<").length - 1).toBe(1);
-    // No name is cut short, and eight curves are drawn each by itself.
+    // No name is cut short; eight curves are drawn each by itself, and the means of the six of agent a.
     expect(svg).not.toContain("…");
-    expect(svg.match(/aria-roledescription="line mark"/g)?.length).toBe(8);
+    expect(svg.match(/aria-roledescription="line mark"/g)?.length).toBe(10);
   });
 
   test("stands in a table too, the authors' logs once and as far as the runs went", () => {
