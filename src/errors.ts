@@ -107,7 +107,8 @@ export function missingPackage(what: string, packages: readonly string[], error:
   const { code, message } = error as { code?: unknown; message?: unknown };
   const absent = packages.some((name) => String(message).includes(`'${name}'`));
   if (code !== "ERR_MODULE_NOT_FOUND" || !absent) return error;
-  return new UsageError(`${what} needs ${packages.join(" and ")}, which is not installed`, {
+  const verb = packages.length === 1 ? "is" : "are";
+  return new UsageError(`${what} needs ${packages.join(" and ")}, which ${verb} not installed`, {
     hint: `npm install ${packages.join(" ")}`,
   });
 }

@@ -62,7 +62,7 @@ describe("installed in another project", () => {
         `await (await import(${JSON.stringify(figure)})).drawFigure({ title: "", x: "", y: "", lines: [] })`,
       ),
     ).toBe(
-      "UsageError: a figure needs vega and vega-lite, which is not installed\n  hint  npm install vega vega-lite",
+      "UsageError: a figure needs vega and vega-lite, which are not installed\n  hint  npm install vega vega-lite",
     );
   });
 
