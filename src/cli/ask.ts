@@ -71,10 +71,10 @@ export const askCommand = command({
 });
 
 const help = `  Mary went to the kitchen.    a statement; the "." may be left out
-  Where is Mary?               a question: answered, and the story goes on with the answer
-  :new                         begin a new story; the memory stays, as between the stories of catbAbI
-  :words                       the words that the model knows
-  :reset                       forget everything and begin again
+  Where is Mary?               a question; the story continues with its answer
+  :new                         start a new story; the memory is kept
+  :words                       list the known words
+  :reset                       clear the memory and start again
   :quit                        leave (also ^D)
 Known words complete with the tab key.`;
 
@@ -154,7 +154,15 @@ class Conversation {
         this.out.note("a new story begins; the memory stays");
         return undefined;
       case ":words":
-        this.out.note(inLines(plainWords(this.model.vocabulary).map(printable).sort(), this.out.columns));
+        this.out.note(
+          inLines(
+            plainWords(this.model.vocabulary)
+              .filter((word) => !/^[.?]$/.test(word))
+              .map(printable)
+              .sort(),
+            this.out.columns,
+          ),
+        );
         return undefined;
       case ":reset":
         await this.stream.reset();
@@ -364,7 +372,7 @@ async function converse(talk: Conversation, stdin: NodeJS.ReadableStream): Promi
     isOpen = false;
   });
   process.stderr.write(
-    `${printable(config.experiment)}: ${thousands(weightCount)} weights` +
+    `${printable(config.experiment)}: ${thousands(weightCount)} parameters` +
       `, a ${config.system.name} with ${thousands(config.system.vocabulary)} words.\n` +
       "Tell a story line by line; a question is answered. :help says more.\n",
   );

@@ -72,7 +72,7 @@ export const exportCommand = command({
     };
     out.result(document, () =>
       [
-        `${target}: ${thousands(bytes.length)} bytes, ${thousands(weights)} weights of ${model.path}`,
+        `${target}: ${thousands(bytes.length)} bytes, ${thousands(weights)} parameters, from ${model.path}`,
         "",
         ...lines({ in: inputs, out: outputs }),
       ].join("\n"),

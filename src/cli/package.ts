@@ -43,7 +43,7 @@ export const packageCommand = command({
     });
     out.result({ path: written, weights, score: evaluation }, () =>
       [
-        `${written}: ${thousands(weights)} weights`,
+        `${written}: ${thousands(weights)} parameters`,
         kind.showLine(evaluation, result.paper ?? undefined),
         `use it: ${kind.use} ${shellLine(path)}`,
       ].join("\n"),
