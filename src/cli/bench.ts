@@ -11,7 +11,7 @@ import { programFolder } from "../store/programFolder.ts";
 import { command, group } from "./command.ts";
 import { assignments, layer, resolveSettings } from "./config.ts";
 import type { Output } from "./output.ts";
-import { flag, integer, oneOf, texts, value } from "./params.ts";
+import { flag, integer, oneOf, texts, threadCount, value } from "./params.ts";
 
 const integers = (text: string, name: string): readonly number[] => {
   const list = text.split(",").map(Number);
@@ -41,7 +41,7 @@ const trainCommand = command({
     window: integer({ min: 2, help: "tokens per row; default: the experiment's" }),
     mode: oneOf(["qa", "lm", "both"], { default: "both", help: "which loss" }),
     steps: integer({ min: 1, default: 9, help: "steps to time in each row" }),
-    threads: integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" }),
+    threads: threadCount(),
   },
   run: async ({ args, options, out }) => {
     const { settings: own } = requireExperiment(args.experiment);
