@@ -29,9 +29,14 @@ interface RunLine {
   readonly note: string | null;
 }
 
-/** The measures of all kinds by name. */
+/** The measures of all kinds by name; of those that share one, the first kind's says how it is shown. */
 function allMeasures(): Record<string, Measure> {
-  return Object.assign({}, ...allKinds().map(({ measures }) => measures)) as Record<string, Measure>;
+  return Object.assign(
+    {},
+    ...allKinds()
+      .map(({ measures }) => measures)
+      .reverse(),
+  ) as Record<string, Measure>;
 }
 
 /** Orders of the list: newest, by name, or the best value of a measure first. */
