@@ -31,12 +31,11 @@ interface RunLine {
 
 /** The measures of all kinds by name; of those that share one, the first kind's says how it is shown. */
 function allMeasures(): Record<string, Measure> {
-  return Object.assign(
-    {},
-    ...allKinds()
-      .map(({ measures }) => measures)
-      .reverse(),
-  ) as Record<string, Measure>;
+  const all: Record<string, Measure> = {};
+  for (const { measures } of allKinds()) {
+    for (const [name, measure] of Object.entries(measures)) all[name] ??= measure;
+  }
+  return all;
 }
 
 /** Orders of the list: newest, by name, or the best value of a measure first. */

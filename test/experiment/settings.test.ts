@@ -22,7 +22,7 @@ test("other settings that do not fit are named as they are", () => {
 });
 
 test("every new name is a setting of some experiment of the kind, and no old name is", () => {
-  for (const kind of allKinds()) {
+  for (const kind of allKinds().filter(({ renamed }) => Object.keys(renamed).length > 0)) {
     const names = new Set(Object.keys(flatten(requireExperiment(sampleOf[kind.name]!).settings)));
     for (const [before, now] of Object.entries(kind.renamed)) {
       expect(names, before).not.toContain(before);
