@@ -131,7 +131,8 @@ function flops(settings: FwmSettings, { tokens, positions, window }: Work): numb
   const { embedding: E, hidden: H, vocabulary: V, memory: D, reads, chunk: C, keys } = settings;
   const K = keys === "product" ? D * D : 2 * D;
   const seen = positions < tokens ? window : Math.min(C, window);
-  const lstmShare = 2 * 4 * H * (E + H) * tokens;
+  // The input's share of the gates is needed once per word.
+  const lstmShare = 2 * 4 * H * (E * Math.min(tokens, V) + H * tokens);
   const write = (2 * H * (3 * D + 1) + 2 * 2 * K * D + 2 * 2 * C * D + 2 * C * D) * tokens;
   const read = (2 * H * (1 + reads) * D + reads * (2 * K * D + 3 * 2 * seen * D) + 2 * D * H) * positions;
   return lstmShare + write + read + 2 * H * V * positions;

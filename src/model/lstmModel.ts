@@ -51,8 +51,10 @@ export type LstmSettings = z.infer<typeof schema>;
 export const lstmSystem: System<LstmSettings> = {
   schema,
   build: lstmModel,
-  flops: ({ vocabulary: V, embedding: E, hidden: H, layers }, { tokens, positions }) =>
-    2 * 4 * H * (E + H + (layers - 1) * 2 * H) * tokens + 2 * H * V * positions,
+  // Without dropout of the embedded tokens the input's share of the first layer's gates is needed once per word.
+  flops: ({ vocabulary: V, embedding: E, hidden: H, layers, inputDropout }, { tokens, positions }) =>
+    2 * 4 * H * (E * (inputDropout > 0 ? tokens : Math.min(tokens, V)) + (2 * layers - 1) * H * tokens) +
+    2 * H * V * positions,
 };
 
 /** One plain layer of the memory's width. */
