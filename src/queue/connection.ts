@@ -53,14 +53,18 @@ export function parseQueueUrl(text: string, name: string): QueueAddress {
   };
 }
 
-/** The package that talks to Redis; it is optional. */
-export async function loadBullmq(what: string): Promise<typeof Bullmq> {
+/** The package that talks to Redis; it is optional. `load` imports both parts of it. */
+export async function loadBullmq(what: string, load = loadBoth): Promise<typeof Bullmq> {
   try {
-    await import("ioredis");
-    return await import("bullmq");
+    return await load();
   } catch (error) {
     throw missingPackage(what, ["bullmq", "ioredis"], error);
   }
+}
+
+async function loadBoth(): Promise<typeof Bullmq> {
+  await import("ioredis");
+  return import("bullmq");
 }
 
 /**
@@ -85,8 +89,7 @@ export async function reachRedis(
       reason = error.message;
     });
     try {
-      await client.connect();
-      await client.ping();
+      await Promise.race([client.connect().then(() => client.ping()), noAnswer(signal)]);
       return;
     } catch (error) {
       const text = hide(reason || (error as Error).message);
@@ -95,12 +98,20 @@ export async function reachRedis(
           hint: "check host, password and TLS of the queue's URL",
         });
       }
-      if (attempt === 0) onWait(`${shown}: not there yet (${text}); waiting for it`);
+      if (attempt === 0 && !signal.aborted) onWait(`${shown}: not there yet (${text}); waiting for it`);
     } finally {
       client.disconnect();
     }
     await setTimeout(500, undefined, { signal }).catch(() => undefined);
   }
+}
+
+/** Seconds that a server has for its first answer. */
+const patience = 5;
+
+async function noAnswer(signal: AbortSignal): Promise<never> {
+  await setTimeout(1000 * patience, undefined, { signal, ref: false });
+  throw new Error(`no answer for ${patience} seconds`);
 }
 
 /** Tells of a connection that was lost, once, and again when it is back. */
