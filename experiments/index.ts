@@ -5,6 +5,7 @@ import catbabiLmFwmDecay from "./catbabi-lm-fwm-decay.ts";
 import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
+import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
@@ -27,6 +28,7 @@ import wt2AwdTxl from "./wt2-awd-txl.ts";
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
+  "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
