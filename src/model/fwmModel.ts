@@ -7,7 +7,7 @@
  * sizes 256 / 256 / 32 with three reads.
  */
 import { z } from "zod";
-import { gatherRows, scoped, state } from "../graph/index.ts";
+import { gatherRows, scoped, state, type Tensor } from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
@@ -17,6 +17,7 @@ import {
   fwmVariants,
   fwmWeights,
   keysOf,
+  readTrace,
   releasedCatbabi,
   traceOf,
 } from "./fwm.ts";
@@ -24,7 +25,14 @@ import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
-import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
+import {
+  type SequenceModel,
+  type System,
+  size,
+  tokenSizes,
+  type WindowInput,
+  type Work,
+} from "./sequence.ts";
 
 const schema = z.strictObject({
   name: z.literal("fwm"),
@@ -86,6 +94,26 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     { bias: false, weight: { kind: "normal", mean: 0, std: Math.sqrt(2 / (H + V)) } },
   );
   const maps = [memory.write, memory.read, memory.out, output];
+  /** The layers below the output over a window. */
+  const layers = ({
+    tokens,
+    state: [h, c, F],
+    training,
+    mask,
+    positions,
+    exact = !training,
+  }: WindowInput) => {
+    const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
+    const read = fwmWindow(memory, run.h, F!, {
+      ...(mask ? { mask } : {}),
+      ...(positions ? { positions } : {}),
+      ...(chunk ? { chunk } : {}),
+      // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
+      ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
+    });
+    return { ...read, state: [run.state.h, run.state.c, read.F] };
+  };
+  const logits = (y: Tensor): Tensor => scoped("output", () => linear(output, y));
   return {
     parameters: [
       table,
@@ -99,19 +127,16 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "c", shape: (B) => [B, H] },
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
-    window({ tokens, state: [h, c, F], training, mask, positions, exact = !training }) {
-      const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
-      const read = fwmWindow(memory, run.h, F!, {
-        ...(mask ? { mask } : {}),
-        ...(positions ? { positions } : {}),
-        ...(chunk ? { chunk } : {}),
-        // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
-        ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
-      });
+    window(input) {
+      const { y, state: after, residual } = layers(input);
+      return { logits: logits(y), state: after, ...(residual ? { residual } : {}) };
+    },
+    chunk(input) {
+      const { y, state: after, written, read } = layers({ ...input, training: false });
       return {
-        logits: scoped("output", () => linear(output, read.y)),
-        state: [run.state.h, run.state.c, read.F],
-        ...(read.residual ? { residual: read.residual } : {}),
+        logits: logits(y),
+        state: after,
+        trace: { k1: written.k1, k2: written.k2, ...readTrace(read!) },
       };
     },
     step(tokens, [h, c, F]) {
