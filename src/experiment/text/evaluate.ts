@@ -29,7 +29,7 @@ import {
   usualBatch,
   usualSegment,
 } from "./options.ts";
-import { type Score, scoreText } from "./score.ts";
+import { firstTokens, type Score, scoreText } from "./score.ts";
 import { evaluationSystem, type TextSettings } from "./settings.ts";
 
 /** Evaluates a model on a split, or on all of them. */
@@ -187,13 +187,6 @@ async function choose<S extends object>(
   }
   const given = Object.fromEntries(names.map((name, i) => [name, numbers[i]!])) as S;
   return { ...given, tuning: null };
-}
-
-/** The beginning of a stream. */
-function firstTokens(stream: TokenStream, most: number): TokenStream {
-  return stream.length <= most
-    ? stream
-    : { ...{ name: stream.name, length: most }, read: (start, into) => stream.read(start, into) };
 }
 
 function diverged(name: SplitName, { rate, decay }: DynamicSettings): UsageError {

@@ -25,6 +25,12 @@ export function tokenBatch({ batch, window, tokens, targets, mask }: TextBatch):
   return { batch, window, tokens, targets, mask, lossMask: mask };
 }
 
+/** The beginning of a stream. */
+export function firstTokens(stream: TokenStream, most: number): TokenStream {
+  if (stream.length <= most) return stream;
+  return { name: stream.name, length: most, read: (start, into) => stream.read(start, into) };
+}
+
 /** How a split is read. */
 export interface ReadOptions {
   readonly batch: number;
