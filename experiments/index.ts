@@ -8,6 +8,7 @@ import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
+import catbabiQaFwmStretch from "./catbabi-qa-fwm-stretch.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
@@ -31,6 +32,7 @@ registerExperiments({
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-qa-fwm-endless": catbabiQaFwmEndless,
+  "catbabi-qa-fwm-stretch": catbabiQaFwmStretch,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-lm-fwm-mixed": catbabiLmFwmMixed,
