@@ -6,6 +6,7 @@ import catbabiLmFwmEndless from "./catbabi-lm-fwm-endless.ts";
 import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
+import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
 import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import catbabiQaFwmStretch from "./catbabi-qa-fwm-stretch.ts";
@@ -30,6 +31,7 @@ import wt2AwdTxl from "./wt2-awd-txl.ts";
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
+  "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-qa-fwm-endless": catbabiQaFwmEndless,
   "catbabi-qa-fwm-stretch": catbabiQaFwmStretch,
