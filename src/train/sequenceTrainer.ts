@@ -11,7 +11,9 @@ import {
   argmax,
   classLosses,
   crossEntropy,
+  exp,
   input,
+  neg,
   type Shape,
   sameShape,
   scoped,
@@ -84,6 +86,8 @@ export interface EvaluatedWindow {
   readonly losses: Float32Array;
   /** i32, as the targets: the most probable token at each. */
   readonly predicted: Int32Array;
+  /** f32, as the targets: the probability of that token, where it was asked for. */
+  readonly confidence?: Float32Array;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -332,15 +336,19 @@ export class SequenceEvaluator {
   }
 
   /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
-  async run(batch: TokenBatch, { temperature }: { temperature?: number } = {}): Promise<EvaluatedWindow> {
+  async run(
+    batch: TokenBatch,
+    { temperature, confidence = false }: { temperature?: number; confidence?: boolean } = {},
+  ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const program = await this.programs.get(`${shapeName(batch)}${isSoftened ? " softened" : ""}`, () => {
+    const name = `${shapeName(batch)}${isSoftened ? " softened" : ""}${confidence ? " confidence" : ""}`;
+    const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how));
+        : evaluated(lossWindow(this.model, batch, prefix, how), confidence);
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -353,6 +361,7 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
+      ...(confidence ? { confidence: (out.confidence ?? new Float32Array(0)) as Float32Array } : {}),
     };
   }
 
@@ -365,8 +374,19 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated({ updates, loss, losses, predicted }: LossWindow) {
-  return { updates, outputs: { loss, losses, ...(predicted ? { predicted } : {}) } };
+function evaluated(
+  { updates, loss, losses, predicted, confidence }: LossWindow,
+  isConfidenceWanted: boolean,
+) {
+  return {
+    updates,
+    outputs: {
+      loss,
+      losses,
+      ...(predicted ? { predicted } : {}),
+      ...(isConfidenceWanted && confidence ? { confidence } : {}),
+    },
+  };
 }
 
 function evalPrefix(batch: number): string {
@@ -414,6 +434,8 @@ interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
   readonly losses: Tensor;
   /** Absent where the system gives losses without all logits at once. */
   readonly predicted?: Tensor;
+  /** Probability of what is predicted. */
+  readonly confidence?: Tensor;
 }
 
 function lossWindow(
@@ -428,12 +450,13 @@ function lossWindow(
     const targets = input("targets", wanted, "i32");
     const lossMask = input("lossMask", wanted);
     const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
+    const predicted = lossesOf ? undefined : argmax(logits);
     return {
       ...built,
       loss,
       objective: penalty ? add(loss, penalty) : loss,
       losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
-      ...(lossesOf ? {} : { predicted: argmax(logits) }),
+      ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
     };
   });
 }
