@@ -6,6 +6,7 @@
  */
 import { UsageError } from "../../errors.ts";
 import type { Story } from "../format.ts";
+import { people } from "../lexicon.ts";
 import { carryingStory } from "./carrying.ts";
 import { colourStory, fearStory } from "./creatures.ts";
 import { dayStory } from "./days.ts";
@@ -16,7 +17,7 @@ import { neighbourStory, pathStory } from "./maps.ts";
 import { moodStory } from "./moods.ts";
 import { StoryRandom } from "./random.ts";
 import { distantStory, walkingStory } from "./walking.ts";
-import type { StoryWriter } from "./writer.ts";
+import { family, type StoryWriter } from "./writer.ts";
 
 /** The tasks' numbers, 1 to 20. */
 export const tasks: readonly number[] = Array.from({ length: 20 }, (_, index) => index + 1);
@@ -82,7 +83,7 @@ const worlds: readonly (readonly number[])[] = [
 ];
 
 /** Most facts that are kept over a distance. */
-const mostFacts = 4;
+const mostFacts = 3;
 
 function isDistant(task: number, { distractors }: Difficulty): boolean {
   return task === 1 && distractors > 0;
@@ -90,7 +91,9 @@ function isDistant(task: number, { distractors }: Difficulty): boolean {
 
 function write(task: number, random: StoryRandom, difficulty: Difficulty): StoryWriter {
   if (isDistant(task, difficulty)) {
-    return distantStory(random, difficulty.distractors, 1 + random.below(mostFacts));
+    // Task 1's own four people, or everybody.
+    const names = random.coin() ? family : people;
+    return distantStory(random, names, difficulty.distractors, 1 + random.below(mostFacts));
   }
   switch (task) {
     case 4:

@@ -8,6 +8,7 @@ import { ordinary } from "./difficulty.ts";
 import { generateStory } from "./generate.ts";
 import { StoryRandom } from "./random.ts";
 import { distantStory } from "./walking.ts";
+import { family } from "./writer.ts";
 
 /** An axis: what grows along it, and its points. */
 export interface SuiteAxis {
@@ -35,7 +36,7 @@ export const stretchAxes: readonly SuiteAxis[] = [
     stories: 200,
     story: (point, index) => ({
       task: task1,
-      lines: distantStory(randomOf("distance", point, index), point, 1).lines,
+      lines: distantStory(randomOf("distance", point, index), family, point, 1).lines,
     }),
   },
   {

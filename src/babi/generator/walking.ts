@@ -6,7 +6,7 @@
  * statements comes a question about somebody in one of the latest five statements; a statement about two people
  * counts as two.
  */
-import { people, sequels } from "../lexicon.ts";
+import { sequels } from "../lexicon.ts";
 import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
 import { family, friends, goes, phrase, rooms, StoryWriter, town } from "./writer.ts";
@@ -97,11 +97,16 @@ export function walkingStory(task: number, random: StoryRandom, { lookback }: Di
 }
 
 /**
- * Facts that are needed much later (task 1): some of eight people go somewhere, the others walk about for `distance`
- * sentences, and the question is where each of the first is.
+ * Facts that are needed much later (task 1): some of the people go somewhere, the others walk about for `distance`
+ * sentences, and the question is where each of the first is. At most all but one can be asked for.
  */
-export function distantStory(random: StoryRandom, distance: number, facts: number): StoryWriter {
-  const order = random.shuffled(people);
+export function distantStory(
+  random: StoryRandom,
+  names: readonly string[],
+  distance: number,
+  facts: number,
+): StoryWriter {
+  const order = random.shuffled(names);
   const walk = new Walk(random, order, rooms, distance);
   for (let who = 0; who < facts; who++) plainly(walk, who);
   for (let i = 0; i < distance; i++) plainly(walk, facts + random.below(order.length - facts));
