@@ -186,7 +186,7 @@ async function collectMember(
   // Twenty tasks by a hundred points by every member is more than a result has to carry.
   const whole = metrics.map((record) => ({
     ...record,
-    values: picked(record.values, (name) => !/^task\d+$/.test(name)),
+    values: picked(record.values, (name) => !/^(task|share)\d+$/.test(name)),
   }));
   return {
     ...known,
