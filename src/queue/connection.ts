@@ -114,6 +114,15 @@ async function noAnswer(signal: AbortSignal): Promise<never> {
   throw new Error(`no answer for ${patience} seconds`);
 }
 
+/** Without Redis there is nothing to take leave of: who ends does not wait for it longer than this, in milliseconds. */
+const parting = 3000;
+
+/** Waits for some work with Redis, but not for one that does not answer; gives whether it was done. */
+export async function inTime(work: Promise<unknown>): Promise<boolean> {
+  const late = setTimeout(parting, false, { ref: false });
+  return Promise.race([work.then(() => true), late]);
+}
+
 /** Tells of a connection that was lost, once, and again when it is back. */
 export function tellConnection(address: QueueAddress, tell: (text: string) => void) {
   let isLost = false;

@@ -9,7 +9,14 @@ import { setTimeout } from "node:timers/promises";
 import type { Job, JobsOptions, Queue, QueueEvents } from "bullmq";
 import { FwmError } from "../errors.ts";
 import type { MemberQueue, MemberTask, SweepCallbacks, TaskEnd } from "../experiment/sweep/queue.ts";
-import { loadBullmq, parseQueueUrl, type QueueAddress, reachRedis, tellConnection } from "./connection.ts";
+import {
+  inTime,
+  loadBullmq,
+  parseQueueUrl,
+  type QueueAddress,
+  reachRedis,
+  tellConnection,
+} from "./connection.ts";
 import { writeFailure, writeMember } from "./memberFolder.ts";
 import { checkResult, queueName, type TaskData, taskData, taskId } from "./task.ts";
 import { receiveWeights } from "./weights.ts";
@@ -260,13 +267,6 @@ class RedisQueue implements MemberQueue {
       );
     }
   }
-}
-
-/** Without Redis there is nothing to take leave of: a sweep that ends does not wait for it, in milliseconds. */
-const parting = 3000;
-
-async function inTime(work: Promise<unknown>): Promise<void> {
-  await Promise.race([work, setTimeout(parting, undefined, { ref: false })]);
 }
 
 /** The work, or the moment the signal comes. */

@@ -12,7 +12,14 @@ import { FwmError } from "../errors.ts";
 import { listCheckpoints, readPointer } from "../store/checkpoint.ts";
 import { metricsFile } from "../store/metrics.ts";
 import { readRun } from "../store/runRecord.ts";
-import { loadBullmq, parseQueueUrl, type QueueAddress, reachRedis, tellConnection } from "./connection.ts";
+import {
+  inTime,
+  loadBullmq,
+  parseQueueUrl,
+  type QueueAddress,
+  reachRedis,
+  tellConnection,
+} from "./connection.ts";
 import { type MemberProcess, trainInChild } from "./memberProcess.ts";
 import { type CheckedTask, checkTask, queueName, resultData } from "./task.ts";
 import { sendWeights } from "./weights.ts";
@@ -73,8 +80,14 @@ export async function runWorker(options: WorkerOptions): Promise<"idle" | "stopp
   } finally {
     clearInterval(watch);
     desk.close();
-    await desk.done();
-    await worker.close();
+    // The child saves first; handing in or giving back needs Redis, and so does taking leave of it.
+    await desk.trained();
+    if (!(await inTime(desk.done())) || !(await inTime(worker.close()))) {
+      onWarning(
+        `${address.shown}: does not answer; the task is given to another worker in ${options.lockSeconds} s`,
+      );
+      await inTime(worker.disconnect());
+    }
   }
 }
 
@@ -211,6 +224,11 @@ class Desk {
   close(): void {
     this.#isClosing = true;
     this.#training?.stop();
+  }
+
+  /** Waits until nothing is being trained. */
+  async trained(): Promise<void> {
+    await this.#training?.end;
   }
 
   /** Waits until the last task has been handed in or given back. */

@@ -40,9 +40,7 @@ describe("a URL of Redis", () => {
     ["redis://:secret@head?tls=1", /not an address/],
   ])("%s is refused, without its password", (url, message) => {
     expect(() => parse(url)).toThrow(message);
-    expect(() => parse(url)).toThrow(
-      expect.not.objectContaining({ message: expect.stringContaining("secret") }),
-    );
+    expect(() => parse(url)).not.toThrow("secret");
   });
 });
 

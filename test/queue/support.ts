@@ -23,6 +23,8 @@ export const redisServer = await promisify(execFile)(process.execPath, [
   },
 );
 
+const running = new Set<ChildProcess>();
+
 /** A port that nobody listens on. */
 export async function freePort(): Promise<number> {
   const server = createServer();
@@ -39,7 +41,13 @@ export async function startRedis(port: number, extra?: readonly string[]): Promi
     ...["--bind", "127.0.0.1", "--save", "", "--appendonly", "no"],
     ...["--requirepass", password, "--loglevel", "warning"],
   ]);
-  const ended = new Promise<void>((resolve) => server.once("close", () => resolve()));
+  running.add(server);
+  const ended = new Promise<void>((resolve) => {
+    server.once("close", () => {
+      running.delete(server);
+      resolve();
+    });
+  });
   await until(() => answers(port));
   return async () => {
     server.kill("SIGKILL");
@@ -107,8 +115,6 @@ export interface Running {
   /** Waits until it has written something; fails with all it wrote if it ends before. */
   says(text: string | RegExp): Promise<void>;
 }
-
-const running = new Set<ChildProcess>();
 
 /** Bundles the program as its sources are now into a folder: dozens of processes start several times as fast. */
 export async function buildProgram(folder: string): Promise<void> {
