@@ -12,6 +12,7 @@ import { compareCommand } from "./compare.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { exportRunsCommand } from "./exportRuns.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
 import type { CommandLine } from "./program.ts";
@@ -39,6 +40,7 @@ const commands: readonly CommandEntry[] = [
   reportCommand,
   packageCommand,
   exportCommand,
+  exportRunsCommand,
   benchCommands,
 ];
 

@@ -19,7 +19,7 @@ import { hideQueue, queueParam, withoutQueue } from "./queueParam.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
-import { writeJson } from "./writeResult.ts";
+import { writeJson, writeResult } from "./writeResult.ts";
 
 /** The `sweep` command. */
 export const sweepCommand = command({
@@ -52,6 +52,11 @@ export const sweepCommand = command({
         "fwm sweep catbabi-qa-fwm --smoke --vary training.batch=4,8 --rounds 1,2 --keep 1 --set training.evalEvery=1 --out $EMPTY/rounds --results $EMPTY/results",
     },
     {
+      line: "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml --launcher slurm --workers 16",
+      trial:
+        "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml --launcher slurm --workers 16 --out $EMPTY/slurm",
+    },
+    {
       line: "fwm sweep metarl-fwm --seeds 1,2,3",
       trial:
         "fwm sweep metarl-fwm --smoke --seeds 1,2 --steps 2 --out $EMPTY/agents --results $EMPTY/results",
@@ -80,6 +85,8 @@ export const sweepCommand = command({
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     queue: queueParam(),
+    launcher: oneOf(["slurm"], { help: "write a batch script for workers on a cluster, and stop" }),
+    workers: integer({ min: 1, default: 4, help: "with --launcher: how many workers" }),
     weights: flag({ help: "with --queue: workers send the best checkpoints back" }),
     results: folder({ default: "results", help: "folder of the result file" }),
     ...figureParams("the curves of all members"),
@@ -126,13 +133,18 @@ export const sweepCommand = command({
     const { sweepMembers, sweepStates } = await import("../experiment/sweep/members.ts");
     const { checkRounds } = await import("../experiment/sweep/rounds.ts");
     const { runSweep } = await import("../experiment/sweep/run.ts");
+    const folderOfRuns = options.out ?? join("runs", name);
     const members = sweepMembers(
       { ...axes, seeds: options.seeds ?? space?.seeds ?? [] },
-      { experiment: args.experiment, out: options.out ?? join("runs", name) },
+      { experiment: args.experiment, out: folderOfRuns },
       settingsOf,
     );
     if (rounds) checkRounds(rounds, members);
     refuseWithQueue(options);
+    if (options.launcher) {
+      await writeLauncher(out, { name, workers: options.workers, out: folderOfRuns });
+      return "finished";
+    }
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
       return "finished";
@@ -190,6 +202,25 @@ export const sweepCommand = command({
     return end.reason;
   },
 });
+
+/** Writes the batch script of a sweep's workers, and says how to go on. */
+async function writeLauncher(
+  out: Output,
+  { name, workers, out: place }: { readonly name: string; readonly workers: number; readonly out: string },
+): Promise<void> {
+  const { slurmScript } = await import("./slurm.ts");
+  const path = join(resolve(place), "workers.sbatch");
+  // Workers train in <share>/<name>, which by default is where this sweep looks.
+  const script = slurmScript({
+    name,
+    workers,
+    share: resolve(place, ".."),
+    log: join(resolve(place), "worker"),
+  });
+  await writeResult(path, script);
+  const submit = `${shellLine("sbatch", path)}`;
+  out.result({ script: path, submit }, `${path}\nexport FWM_QUEUE=redis://…, then: ${submit}`);
+}
 
 /** Over a queue the workers have the data and the threads. */
 function refuseWithQueue(options: {
