@@ -10,7 +10,7 @@ import type { RoundResult } from "../experiment/sweep/run.ts";
 import { parseSpace, type SearchSpace } from "../experiment/sweep/space.ts";
 import type { Spread, SweepResult } from "../report/sweep.ts";
 import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
-import { command } from "./command.ts";
+import { command, type Origin } from "./command.ts";
 import { assignments, configFile, environmentSettings, layer, resolveSettings } from "./config.ts";
 import { figureParams, writeFigure } from "./figure.ts";
 import type { Output } from "./output.ts";
@@ -93,7 +93,7 @@ export const sweepCommand = command({
     plan: flag({ help: "show the members and how each stands, and stop" }),
   },
   graceful: true,
-  run: async ({ args, options, out, signal, env }) => {
+  run: async ({ args, options, origins, out, signal, env }) => {
     const definition = requireExperiment(args.experiment);
     const kind = kindOf(definition.settings);
     const name = options.name ?? `${args.experiment}${options.smoke ? "-smoke" : ""}-sweep`;
@@ -140,7 +140,7 @@ export const sweepCommand = command({
       settingsOf,
     );
     if (rounds) checkRounds(rounds, members);
-    refuseWithQueue(options);
+    refuseWithQueue(options, origins);
     if (options.launcher) {
       await writeLauncher(out, { name, workers: options.workers, out: folderOfRuns });
       return "finished";
@@ -223,22 +223,20 @@ async function writeLauncher(
 }
 
 /** Over a queue the workers have the data and the threads. */
-function refuseWithQueue(options: {
-  readonly queue: string | undefined;
-  readonly data: string | undefined;
-  readonly threads: number | undefined;
-  readonly weights: boolean;
-}): void {
+function refuseWithQueue(
+  options: { readonly queue: string | undefined; readonly weights: boolean },
+  origins: Readonly<Record<string, Origin>>,
+): void {
   if (options.queue === undefined) {
     if (options.weights) throw new UsageError("--weights goes with --queue");
     return;
   }
-  if (options.data !== undefined) {
+  if (origins.data === "flag") {
     throw new UsageError("--data: over a queue every worker has its own data", {
       hint: "set FWM_DATA where the workers run",
     });
   }
-  if (options.threads !== undefined) {
+  if (origins.threads === "flag") {
     throw new UsageError("--threads: over a queue every worker has its own", {
       hint: "fwm worker --threads",
     });
