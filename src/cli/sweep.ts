@@ -115,13 +115,14 @@ export const sweepCommand = command({
     const rounds = roundsOf(options, space);
     const { data } = options;
     const steps = rounds ? rounds.steps.at(-1) : options.steps;
+    const environment = environmentSettings(env, kind.schema);
     const settingsOf = (changes: readonly Change[]): BaseSettings =>
       resolveSettings(
         kind.schema,
         [
           layer("experiment", definition.settings),
           ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
-          environmentSettings(env, kind.schema),
+          environment,
           ...(space ? [assignments(space.set, `--space ${options.space}`)] : []),
           assignments(options.set),
           flagLayer(kind, { steps, data, batch: undefined, seed: undefined }),
