@@ -120,13 +120,12 @@ export {
   type Change,
   type Grid,
   type MemberState,
-  runSweep,
-  type SweepContext,
-  type SweepEnd,
   type SweepMember,
   sweepMembers,
   sweepStates,
-} from "./experiment/sweep.ts";
+} from "./experiment/sweep/members.ts";
+export type { Rounds } from "./experiment/sweep/rounds.ts";
+export { type RoundResult, runSweep, type SweepContext, type SweepEnd } from "./experiment/sweep/run.ts";
 export { fittingWeights, toHost as hostTensors, toTensors as savedTensors } from "./experiment/tensors.ts";
 export type { TextEvaluation, TextOptions } from "./experiment/text/options.ts";
 export {

@@ -11,6 +11,7 @@ import type { CommandEntry } from "./command.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
@@ -28,6 +29,7 @@ const commands: readonly CommandEntry[] = [
   sweepCommand,
   evalCommand,
   askCommand,
+  generateCommand,
   rolloutCommand,
   runsCommand,
   reportCommand,

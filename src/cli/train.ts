@@ -301,6 +301,7 @@ export function showValues({ measures }: Pick<Kind, "measures">, values: Values)
 const endings: Readonly<Record<RunEnd["reason"], string>> = {
   finished: "finished",
   interrupted: "interrupted",
+  paused: "paused",
   patience: "finished without a better evaluation",
   budget: "finished with its minutes",
 };

@@ -34,7 +34,7 @@ import { modelConfig } from "./savedModel.ts";
 import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
 
 /** A run to start, or one to resume. */
-export type RunPlan =
+export type RunPlan = (
   | {
       readonly action: "start";
       readonly experiment: string;
@@ -50,7 +50,11 @@ export type RunPlan =
       /** More steps or minutes than the run was given. */
       readonly steps?: number;
       readonly minutes?: number;
-    };
+    }
+) & {
+  /** Steps after which the run pauses, to be resumed; an evaluation's. */
+  readonly pauseAt?: number;
+};
 
 /** How a command trains. */
 export interface RunContext extends SessionContext {
@@ -103,7 +107,7 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
       const end = await train(
         { step: (step) => session.step(step), evaluate: (signal) => session.evaluate(signal, loop.beat) },
         loop.run,
-        loop.settings,
+        { ...loop.settings, ...(plan.pauseAt === undefined ? {} : { pauseAt: plan.pauseAt }) },
         { firstStep, progress, spent },
         context.signal,
         context.callbacks,
@@ -154,7 +158,9 @@ async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
   let note: string | undefined;
   try {
     const end = await work();
-    state = end.reason === "interrupted" ? "interrupted" : "finished";
+    const { reason, step } = end;
+    state = reason === "interrupted" || reason === "paused" ? "interrupted" : "finished";
+    if (reason === "paused") note = `paused after ${step} steps`;
     return end;
   } catch (error) {
     if (error instanceof Error) {

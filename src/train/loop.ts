@@ -40,6 +40,8 @@ export interface LoopRun {
 /** How the loop runs. */
 export interface LoopSettings {
   readonly steps: number;
+  /** Steps after which to pause, an evaluation's: what follows when resumed equals a run that never paused. */
+  readonly pauseAt?: number;
   readonly logEvery: number;
   /** Steps between evaluations; 0: at the end of every epoch. */
   readonly evalEvery: number;
@@ -112,7 +114,7 @@ export interface LoopCallbacks {
 /** How a run ended. */
 export interface LoopEnd {
   readonly step: number;
-  readonly reason: "finished" | "interrupted" | "patience" | "budget";
+  readonly reason: "finished" | "interrupted" | "paused" | "patience" | "budget";
   readonly progress: LoopProgress;
 }
 
@@ -153,6 +155,7 @@ export async function train(
   let { progress, spent } = from;
   let saved = from.firstStep;
   const speed = new Speedometer();
+  const last = Math.min(settings.pauseAt ?? steps, steps);
 
   const save = async (step: number, best: boolean): Promise<void> => {
     await run.save(step, { best, progress, spent });
@@ -194,7 +197,7 @@ export async function train(
     if (over) return over;
   } else if (exhausted()) return end(from.firstStep, "patience");
   if (isBudgetSpent(spent, settings)) return end(from.firstStep, "budget");
-  for (let i = from.firstStep; i < steps; i++) {
+  for (let i = from.firstStep; i < last; i++) {
     if (signal.aborted) return interrupted(i, false);
     const before = clock();
     const report = await task.step(i);
@@ -226,7 +229,7 @@ export async function train(
       if (isSpent) return end(done, "budget");
     } else if (done % saveEvery === 0) await save(done, false);
   }
-  return end(steps, "finished");
+  return last < steps ? end(last, "paused") : end(steps, "finished");
 }
 
 function isBetter(value: number, best: number | null, better: "higher" | "lower"): boolean {
