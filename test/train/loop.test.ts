@@ -90,7 +90,7 @@ test("pauses after an evaluation; resumed, it writes what one that never paused 
   );
   const paused = await train(task, run, { ...settings, pauseAt: 5 }, fresh, never);
   expect([paused.reason, paused.step]).toEqual(["paused", 5]);
-  const from = { firstStep: 5, progress: saved.get(5)! };
+  const from = { ...fresh, firstStep: 5, progress: saved.get(5)! };
   expect((await train(task, run, { ...settings, pauseAt: 5 }, from, never)).reason).toBe("paused");
   expect((await train(task, run, { ...settings, pauseAt: 10 }, from, never)).reason).toBe("finished");
   expect(events).toEqual(whole.events);
