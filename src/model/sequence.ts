@@ -94,6 +94,8 @@ export interface SequenceModel {
   window(input: WindowInput): WindowOutput;
   /** One token per row, i32 [B]. */
   step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
+  /** A window works through few, large tensors: memory matters more than the time to allocate it. */
+  readonly largeTensors?: boolean;
   /** How an answer can be traced to the tokens before it, where the system has something to show. */
   readonly tracer?: Tracer;
 }

@@ -6,7 +6,7 @@ import type { SplitName } from "../../data/catbabi.ts";
 import { columnRows } from "../../data/text/columns.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
 import { checkWords, openCorpus } from "./corpus.ts";
 import { type TextEvaluation, type TextOptions, usualBatch } from "./options.ts";
