@@ -120,6 +120,13 @@ export interface Tracer {
   rows(history: readonly NamedVectors[], now: NamedVectors, state: NamedVectors): TraceRow[];
 }
 
+/** Inner product of two vectors of a trace. */
+export function dot(a: Float32Array, b: Float32Array): number {
+  let total = 0;
+  for (let n = 0; n < a.length; n++) total += a[n]! * b[n]!;
+  return total;
+}
+
 /** How much work a window is, for the analytic count of operations. */
 export interface Work {
   /** Tokens in all: window times rows. */

@@ -72,6 +72,9 @@ export interface CatbabiPaper {
   /** On the test split, mean of the paper's seeds. */
   readonly accuracy: number;
   readonly perplexity: number;
+  /** Trained weights and state variables ("activations") of the system, rounded as the paper has them. */
+  readonly weights?: number;
+  readonly stateVariables?: number;
   /** Validation accuracy while the authors' released run trained, read off their plot: ± 0.003. */
   readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
 }
