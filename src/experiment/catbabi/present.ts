@@ -1,5 +1,8 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
+import { z } from "zod";
+import { DataError } from "../../errors.ts";
+import type { BarsSpec } from "../../report/bars.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.ts";
 import { type RunResult, stepsOf } from "../../report/result.ts";
@@ -156,5 +159,32 @@ export function accuracyFigure(runs: readonly ReportedRun<CatbabiPaper>[]): Figu
     percent: true,
     lines: theirs.points.length > 0 ? [...ours, theirs] : ours,
     marks: paper ? [{ name: `paper, test: ${percent(paper.accuracy)}`, y: paper.accuracy }] : [],
+  };
+}
+
+const perTaskSchema = z.object({
+  split: z.string(),
+  perTask: z.record(z.string(), z.object({ accuracy: z.number() })),
+});
+
+/** Accuracy on each task, one colour per evaluation. */
+export function taskBars(
+  evaluations: readonly { readonly name: string; readonly evaluation: unknown }[],
+): BarsSpec {
+  const read = evaluations.map(({ name, evaluation }) => {
+    const parsed = perTaskSchema.safeParse(evaluation);
+    if (!parsed.success) throw new DataError(`${name}: no evaluation by task`, { hint: "report it again" });
+    return { name, ...parsed.data };
+  });
+  const splits = [...new Set(read.map(({ split }) => split))];
+  return {
+    title: `Accuracy by task, ${splits.join(" and ")}`,
+    x: "task",
+    y: "accuracy",
+    percent: true,
+    series: read.map(({ name, split, perTask }) => ({
+      name: splits.length > 1 ? `${name}, ${split}` : name,
+      values: Object.fromEntries(Object.entries(perTask).map(([task, { accuracy }]) => [task, accuracy])),
+    })),
   };
 }

@@ -8,7 +8,7 @@ import { encodeStory, type StorySource } from "../../data/streams.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
 import { correctAnswers, type Mode, objectiveOf } from "./objective.ts";
 import type { CatbabiOptions, StretchEvaluation, StretchPoint } from "./options.ts";
