@@ -4,7 +4,7 @@ import type { LengthSettings } from "../../data/text/columns.ts";
 import { systemSchema } from "../../model/registry.ts";
 import { size } from "../../model/sequence.ts";
 import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
-import { type Experiment, loopFields, untilLastStep } from "../kind.ts";
+import { type Experiment, loopFields } from "../kind.ts";
 
 /** The text that needs no files: generated stories, for checks and benchmarks. */
 export const generatedDataset = "generated";
