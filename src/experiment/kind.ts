@@ -191,6 +191,8 @@ export interface Kind<
   countWeights(settings: S): number;
   /** Numbers in the recurrent state of the largest batch, where there is one. */
   countState?(settings: S): number;
+  /** Settings of a new run as its data wants them, such as the size of the vocabulary. */
+  fitToData?(settings: S): Promise<S>;
   /** Opens data and system. Everything a user may have got wrong is found here, before a run folder is made. */
   open(settings: S, context: SessionContext): Promise<Session>;
 

@@ -26,6 +26,7 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation, CatbabiPap
   countWeights: ({ system }) => countWeights(buildSystem(system)),
   countState: ({ system, training }) =>
     countState(buildSystem(system), Math.max(training.batch, training.evalBatch)),
+  fitToData: async (settings) => (await import("./stories.ts")).fitToStories(settings),
   open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>
