@@ -82,7 +82,21 @@ export interface StepOutput {
   /** [B, V] */
   readonly logits: Tensor;
   readonly state: readonly Tensor[];
+  /** [B]: what the window's penalty is the mean of, where it has one. */
+  readonly penalty?: Tensor;
   /** Named vectors, [B, ·] each, that explain the step; see `Tracer`. */
+  readonly trace: Readonly<Record<string, Tensor>>;
+}
+
+/** Some tokens of a stream per row, with padding behind them; see `WindowInput`. */
+export type ChunkInput = Required<Pick<WindowInput, "tokens" | "state" | "mask" | "positions">>;
+
+/** What a system makes of them. */
+export interface ChunkOutput {
+  /** [B, Q, V] at the positions. */
+  readonly logits: Tensor;
+  readonly state: readonly Tensor[];
+  /** As of a step: vectors that the tracer keeps are [T, B, ·], the others are those of the positions, [B, Q, ·]. */
   readonly trace: Readonly<Record<string, Tensor>>;
 }
 
@@ -94,6 +108,11 @@ export interface SequenceModel {
   window(input: WindowInput): WindowOutput;
   /** One token per row, i32 [B]. */
   step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
+  /**
+   * Some tokens per row at once: what that many steps give, up to rounding. Absent where the window is no such form, as
+   * where its tokens see more than steps do; then steps are taken in a loop (`chunkOf`).
+   */
+  chunk?(input: ChunkInput): ChunkOutput;
   /** How an answer can be traced to the tokens before it, where the system has something to show. */
   readonly tracer?: Tracer;
 }

@@ -106,6 +106,12 @@ describe("a mistake is one message", () => {
     expect(stderr).toContain("has 15 words, not 99");
   });
 
+  test("questions in bAbI's words", async () => {
+    const { code, stderr } = await run(["eval", trained, "--suite", "stretch"]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("the model's words are not those of the data");
+  });
+
   test("stories of other words, and the way out", async () => {
     const from = join(emptyFolder(), "other.txt");
     writeFileSync(from, stories(30, 9).replaceAll("endor", "hoth"));
