@@ -74,7 +74,11 @@ export interface RunEnd extends LoopEnd {
 
 /** The settings of a plan: its own, or those of the run that it resumes. */
 export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
-  if (plan.action === "start") return withAbsoluteData(kindOf(plan.settings), plan.settings);
+  if (plan.action === "start") {
+    const own = kindOf(plan.settings);
+    const absolute = withAbsoluteData(own, plan.settings);
+    return own.fitToData ? own.fitToData(absolute) : absolute;
+  }
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);

@@ -11,12 +11,12 @@ import type { ReportedRun } from "../kind.ts";
 import type { CatbabiEvaluation } from "./options.ts";
 import type { CatbabiPaper } from "./settings.ts";
 
-/** The paper's test result for the same experiment; null for generated stories, of which it says nothing. */
+/** The paper's test result for the same experiment; null for generated and own stories, of which it says nothing. */
 export function published(
-  { generated }: CatbabiEvaluation,
+  { generated, ownTasks }: CatbabiEvaluation,
   paper: CatbabiPaper | undefined,
 ): { accuracy: number; perplexity: number } | null {
-  return paper && !generated ? { accuracy: paper.accuracy, perplexity: paper.perplexity } : null;
+  return paper && !generated && !ownTasks ? { accuracy: paper.accuracy, perplexity: paper.perplexity } : null;
 }
 
 /** The evaluation as a table. */
@@ -24,7 +24,7 @@ export function showAnswers(evaluation: CatbabiEvaluation, known: CatbabiPaper |
   const { model, step, split, batch, state, perTask, questions, correct, accuracy, perplexity } = evaluation;
   const paper = published(evaluation, known);
   const rows = Object.entries(perTask).map(([task, tally]) => [
-    `task ${task}`,
+    evaluation.ownTasks?.[Number(task)] ?? `task ${task}`,
     tally.questions,
     tally.correct,
     percent(tally.accuracy),
@@ -83,11 +83,14 @@ export function answersCard(
   score: CatbabiEvaluation,
   about: CardAbout,
 ): string {
-  const { training } = result.settings as { training: { batch: number; window: number } };
+  const { training, system } = result.settings as {
+    training: { batch: number; window: number };
+    system: { vocabulary: number };
+  };
   const paper = published(score, result.paper ?? undefined);
   const rows = Object.entries(score.perTask).map(
     ([task, { accuracy, questions }]) =>
-      `| ${task} | ${taskNames[Number(task) - 1] ?? ""} | ${questions} | ${percent(accuracy)} |`,
+      `| ${task} | ${(score.ownTasks?.[Number(task)] ?? taskNames[Number(task) - 1]) || ""} | ${questions} | ${percent(accuracy)} |`,
   );
   const weak = Object.entries(score.perTask)
     .filter(([, { accuracy }]) => accuracy < 0.9)
@@ -103,8 +106,12 @@ export function answersCard(
     ],
     amount: `${thousands(result.steps * training.batch * training.window)} tokens`,
   });
+  const data = score.notes.length > 0 ? score.notes.join("; ") : "bAbI v1.2, en-valid-10k";
+  const words = score.ownTasks
+    ? `the ${thousands(system.vocabulary - 2)} words of its stories and their`
+    : "bAbI's 178 words and its";
   return `${head}
-Data: ${score.notes.length > 0 ? score.notes.join("; ") : "bAbI v1.2, en-valid-10k"}. bAbI is CC BY 3.0 (Facebook, Inc.).
+Data: ${data}.${score.ownTasks ? "" : " bAbI is CC BY 3.0 (Facebook, Inc.)."}
 
 | task | | questions | accuracy |
 | --- | --- | --- | --- |
@@ -112,7 +119,7 @@ ${rows.join("\n")}
 
 ## Limits
 
-It knows bAbI's 178 words and its kinds of sentences; other words are refused, other sentences mean nothing to it.${
+It knows ${words} kinds of sentences; other words are refused, other sentences mean nothing to it.${
     weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
   } It answers with one word, always, also when the story does not say.
 `;
