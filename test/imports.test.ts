@@ -49,7 +49,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   store: ["errors.ts"],
   report: ["errors.ts", "statistics.ts", "store"],
   bench: ["statistics.ts", "graph", "runtime", "model", "data", "inference"],
-  inference: ["errors.ts", "graph", "compile", "runtime", "model", "data", "store"],
+  inference: ["errors.ts", "random.ts", "graph", "compile", "runtime", "model", "data", "store"],
   // Here the parts are put together; nothing below knows an experiment.
   experiment: [
     ...["errors.ts", "random.ts", "statistics.ts", "graph", "compile", "runtime", "model", "train"],

@@ -26,6 +26,9 @@ export const loopFields = {
   saveEvery: interval,
   /** Evaluations without a better one after which training stops; 0: never. */
   patience: z.int().min(0),
+  /** Minutes spent in steps after which training ends, by the clock and of processor time; 0: no limit. */
+  minutes: z.number().min(0).default(0),
+  processorMinutes: z.number().min(0).default(0),
 };
 
 /** What the settings of every kind have. */
@@ -95,6 +98,13 @@ export type EvaluationOption =
   | { readonly type: "choice"; readonly values: readonly string[]; readonly help: string }
   /** A number above 0, or one of some words. */
   | { readonly type: "number"; readonly words: readonly string[]; readonly help: string }
+  /** Numbers above 0 with commas between them, as many as there are names; or one of some words. */
+  | {
+      readonly type: "numbers";
+      readonly names: readonly string[];
+      readonly words: readonly string[];
+      readonly help: string;
+    }
   | { readonly type: "folder"; readonly help: string };
 
 /** What an evaluation of a saved model says, whatever its kind. */

@@ -178,6 +178,7 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
         logits: scoped("output", () => decode(softened)),
         losses: (targets) => softmaxLossesAt(layerAt(softened), targets),
         loss: (targets, counted) => meanSoftmaxLoss(layerAt(softened), targets, counted),
+        hidden: seen,
         state: [...after, ...(topped?.state ?? [])],
         ...(training ? activationPenalty({ dropped: out, raw, mask }, settings) : {}),
       };

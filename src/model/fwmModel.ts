@@ -3,11 +3,23 @@
  *
  *   e_t = Emb(x_t)   h_t = LSTM(e_t, h_{t-1})   y_t = softmax(W_s (h_t + FWM(h_t, F_t)))
  *
+ * In training, rows of Emb, connections of the LSTM, features of h and of the output's input may be dropped. The
+ * authors drop nothing, and all rates are 0 unless an experiment sets them.
+ *
  * Weight counts and initial values follow the released program: 693,985 weights at vocabulary 200 and
  * sizes 256 / 256 / 32 with three reads.
  */
 import { z } from "zod";
-import { gatherRows, scoped, state, type Tensor } from "../graph/index.ts";
+import {
+  elementDropout,
+  gatherRows,
+  lockedDropout,
+  scoped,
+  state,
+  type Tensor,
+  weightDropout,
+  wordDropout,
+} from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
@@ -26,6 +38,7 @@ import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
 import {
+  dropoutRate,
   type SequenceModel,
   type System,
   size,
@@ -47,6 +60,14 @@ const schema = z.strictObject({
   keys: z.enum(["product", "concat"]),
   /** Tokens per chunk of the loop over the writes; a matter of speed only. */
   chunk: z.int().min(1).max(4096),
+  /** Words erased from the embedding. */
+  wordDropout: dropoutRate,
+  /** Recurrent connections of the LSTM. */
+  weightDropout: dropoutRate,
+  /** Features of h, before the memory and the output see it. */
+  hiddenDropout: dropoutRate,
+  /** Entries of h + FWM(h, F), before the output. */
+  outputDropout: dropoutRate,
 });
 
 /** Settings of the system. */
@@ -71,10 +92,16 @@ export const fwmDefaults: FwmSettings = {
   variant: "releasedCatbabi",
   keys: "product",
   chunk: 50,
+  wordDropout: 0,
+  weightDropout: 0,
+  hiddenDropout: 0,
+  outputDropout: 0,
 };
 
+type DropoutRates = Pick<FwmSettings, "wordDropout" | "weightDropout" | "hiddenDropout" | "outputDropout">;
+
 /** Sizes and variant of a model. */
-export interface FwmModelConfig extends FwmSizes {
+export interface FwmModelConfig extends FwmSizes, Partial<DropoutRates> {
   readonly vocabulary: number;
   readonly embedding: number;
   readonly variant?: FwmVariant;
@@ -85,6 +112,7 @@ export interface FwmModelConfig extends FwmSizes {
 /** Builds the model. */
 export function fwmModel(config: FwmModelConfig): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: H, variant = releasedCatbabi, chunk } = config;
+  const { wordDropout: pw = 0, weightDropout: pr = 0, hiddenDropout: ph = 0, outputDropout: po = 0 } = config;
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   const controller: LstmWeights = lstmWeights("lstm", { in: E, hidden: H }, variant.cell);
   const memory: FwmWeights = fwmWeights("fwm", config, variant);
@@ -103,15 +131,29 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     positions,
     exact = !training,
   }: WindowInput) => {
-    const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
-    const read = fwmWindow(memory, run.h, F!, {
+    const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
+      training ? kind(x, rate, `dropout.${name}`) : x;
+    const words = drop(wordDropout, table, pw, "word");
+    const run = embeddedLstm(
+      controller,
+      words,
+      tokens,
+      { h: h!, c: c! },
+      {
+        ...(mask ? { mask } : {}),
+        droppedWh: drop(weightDropout, controller.Wh, pr, "Wh"),
+      },
+    );
+    const seen = drop(lockedDropout, run.h, ph, "hidden");
+    const read = fwmWindow(memory, seen, F!, {
       ...(mask ? { mask } : {}),
       ...(positions ? { positions } : {}),
       ...(chunk ? { chunk } : {}),
       // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
       ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
     });
-    return { ...read, state: [run.state.h, run.state.c, read.F] };
+    const y = drop(elementDropout, read.y, po, "output");
+    return { ...read, y, state: [run.state.h, run.state.c, read.F] };
   };
   const logits = (y: Tensor): Tensor => scoped("output", () => linear(output, y));
   return {

@@ -64,6 +64,8 @@ export interface WindowOutput {
   readonly losses?: (targets: Tensor) => Tensor;
   /** Mean of these losses over a mask, f32 like the targets, with its gradient. Whoever trains uses it if it is there. */
   readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
+  /** [T, B, E], or [B, Q, E]: what the output layer reads, where it is one: a cache of past words compares these. */
+  readonly hidden?: Tensor;
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */
@@ -80,6 +82,8 @@ export interface StepOutput {
   /** [B, V] */
   readonly logits: Tensor;
   readonly state: readonly Tensor[];
+  /** [B]: what the window's penalty is the mean of, where it has one. */
+  readonly penalty?: Tensor;
   /** Named vectors, [B, ·] each, that explain the step; see `Tracer`. */
   readonly trace: Readonly<Record<string, Tensor>>;
 }

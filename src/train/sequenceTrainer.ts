@@ -11,7 +11,9 @@ import {
   argmax,
   classLosses,
   crossEntropy,
+  exp,
   input,
+  neg,
   type Shape,
   sameShape,
   scoped,
@@ -84,6 +86,16 @@ export interface EvaluatedWindow {
   readonly losses: Float32Array;
   /** i32, as the targets: the most probable token at each. */
   readonly predicted: Int32Array;
+  /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
+  readonly hidden?: Float32Array;
+  /** f32, as the targets: the probability of that token, where it was asked for. */
+  readonly confidence?: Float32Array;
+}
+
+/** What an evaluation computes beside the losses. */
+interface Wanted {
+  readonly hidden?: boolean;
+  readonly confidence?: boolean;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -331,16 +343,26 @@ export class SequenceEvaluator {
     }
   }
 
-  /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
-  async run(batch: TokenBatch, { temperature }: { temperature?: number } = {}): Promise<EvaluatedWindow> {
+  /**
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with what
+   * else is wanted.
+   */
+  async run(
+    batch: TokenBatch,
+    { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
+  ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const program = await this.programs.get(`${shapeName(batch)}${isSoftened ? " softened" : ""}`, () => {
+    const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
+      ([, isWanted]) => isWanted,
+    );
+    const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
+    const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how));
+        : evaluated(lossWindow(this.model, batch, prefix, how), { hidden, confidence });
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -353,6 +375,8 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
+      ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
+      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
     };
   }
 
@@ -365,8 +389,22 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated({ updates, loss, losses, predicted }: LossWindow) {
-  return { updates, outputs: { loss, losses, ...(predicted ? { predicted } : {}) } };
+function evaluated({ updates, loss, losses, predicted, hidden, confidence }: LossWindow, wanted: Wanted) {
+  if (wanted.hidden && !hidden) {
+    throw new UsageError("the system shows no hidden vectors", {
+      hint: "the language models awd-lstm, awd-fwm and awd-txl do",
+    });
+  }
+  return {
+    updates,
+    outputs: {
+      loss,
+      losses,
+      ...(predicted ? { predicted } : {}),
+      ...(wanted.hidden && hidden ? { hidden } : {}),
+      ...(wanted.confidence && confidence ? { confidence } : {}),
+    },
+  };
 }
 
 function evalPrefix(batch: number): string {
@@ -407,16 +445,20 @@ function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
+/** A window with its losses. */
+export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
   readonly objective: Tensor;
   readonly losses: Tensor;
   /** Absent where the system gives losses without all logits at once. */
   readonly predicted?: Tensor;
+  /** Probability of what is predicted. */
+  readonly confidence?: Tensor;
 }
 
-function lossWindow(
+/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
+export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
   prefix: string,
@@ -428,12 +470,13 @@ function lossWindow(
     const targets = input("targets", wanted, "i32");
     const lossMask = input("lossMask", wanted);
     const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
+    const predicted = lossesOf ? undefined : argmax(logits);
     return {
       ...built,
       loss,
       objective: penalty ? add(loss, penalty) : loss,
       losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
-      ...(lossesOf ? {} : { predicted: argmax(logits) }),
+      ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
     };
   });
 }

@@ -5,13 +5,16 @@ import { allTasks, parseTasks } from "../../data/catbabi.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
 import { dataRoot, preparedName } from "../../data/sources/prepare.ts";
 import { type Catbabi, headerName, loadPrepared } from "../../data/sources/prepared.ts";
-import { generatedSource, preparedSource, type StorySource } from "../../data/streams.ts";
+import { generatedSource, preparedSource, type ShareChange, type StorySource } from "../../data/streams.ts";
+import { UsageError } from "../../errors.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
 /** Where the stories of a run come from, and what has to be said about them. */
 export interface Stories {
+  /** The tasks of generated stories. */
+  readonly tasks: readonly number[];
   /** The training stream, as a worker thread can open it. */
-  train(seed: number): StreamSpec;
+  train(seed: number, shares?: readonly ShareChange[]): StreamSpec;
   /** Validation or test stories: the prepared files, or generated ones where there are none. */
   heldOut(split: "valid" | "test", seed: number): StorySource;
   /** Which stories these are: two runs with the same text here learn from and are judged on the same files. */
@@ -31,6 +34,7 @@ export async function openStories(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Stories> {
   const tasks = parseTasks(task.tasks, "task.tasks");
+  refuseForReal(task);
   const folder = task.data || defaultFolder(env);
   // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
   const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
@@ -39,11 +43,13 @@ export async function openStories(
   return {
     notes: notesOn(task, files),
     identity: files ? `prepared, ${fingerprint(files)}` : "generated",
-    train(seed) {
-      if (task.source === "generated") return { kind: "generated", seed, tasks };
+    tasks,
+    train(seed, shares = []) {
+      const generated = { tasks, shares, difficulty: task.difficulty };
+      if (task.source === "generated") return { kind: "generated", seed, ...generated };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, tasks }
+        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, ...generated }
         : { kind: "prepared", ...real };
     },
     heldOut(split, seed) {
@@ -51,6 +57,21 @@ export async function openStories(
     },
     files,
   };
+}
+
+/** Refuses what can be chosen of generated stories only. */
+function refuseForReal({ source, sampling, difficulty }: CatbabiSettings["task"]): void {
+  if (source !== "real") return;
+  if (sampling.name !== "fixed") {
+    throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
+      hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
+    });
+  }
+  if (difficulty.ordinary < 1) {
+    throw new UsageError("task.difficulty: real stories are as hard as they are", {
+      hint: "set task.source to mixed or generated, or task.difficulty.ordinary to 1",
+    });
+  }
 }
 
 /** The beginnings of the checksums of what is trained and judged on. */
@@ -72,7 +93,7 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, generatedFraction, tasks }: CatbabiSettings["task"],
+  { source, generatedFraction, tasks, sampling, difficulty }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -83,6 +104,12 @@ function notesOn(
   if (source === "mixed") {
     notes.push(
       `${Math.round(100 * generatedFraction)} % of the training stories are generated (tasks ${tasks})`,
+    );
+  }
+  if (sampling.name === "byError") notes.push("how often a task is generated follows its validation error");
+  if (difficulty.ordinary < 1) {
+    notes.push(
+      `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder than bAbI's`,
     );
   }
   for (const { task, split, stories } of source === "generated" ? [] : filled) {

@@ -2,11 +2,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { prepareText } from "../../../src/data/text/prepare.ts";
+import { openText } from "../../../src/data/text/prepared.ts";
 import { findText } from "../../../src/data/text/sources.ts";
 import { type TextSettings, textSchema } from "../../../src/experiment/text/settings.ts";
 import { awdLstmPtb } from "../../../src/model/awdLstm.ts";
+import type { SystemSettings } from "../../../src/model/registry.ts";
 import { integer, keyOf } from "../../../src/random.ts";
+import { saveModelFolder } from "../../../src/store/modelFolder.ts";
 import { emptyFolder } from "../../data/support/tiny.ts";
+import { textModel } from "../../support/textModel.ts";
 
 const animals = ["cat", "dog", "cow", "hen", "pig", "fox"];
 const sounds = ["meows", "barks", "moos", "clucks", "grunts", "yelps"];
@@ -42,6 +46,18 @@ export async function sampleText(lines = { train: 600, valid: 60, test: 60 }): P
   return path;
 }
 
+/** A model folder with drawn weights of a small system, which reads the text. */
+export async function sampleModel(
+  data: string,
+  { seed = 0, system = sampleSettings(data).system }: { seed?: number; system?: SystemSettings } = {},
+): Promise<string> {
+  const { header, vocabulary, close } = await openText(data);
+  close();
+  const settings = { ...sampleSettings(data), system: { ...system, vocabulary: header.vocabulary.size } };
+  const content = textModel(settings.system, { words: vocabulary.words, seed, settings });
+  return saveModelFolder(join(emptyFolder(), `model-${seed}`), content);
+}
+
 /** A small AWD-LSTM of the text, with `training` changed. */
 export function sampleSettings(data: string, training: Partial<TextSettings["training"]> = {}): TextSettings {
   return textSchema.parse({
@@ -71,6 +87,8 @@ export function sampleSettings(data: string, training: Partial<TextSettings["tra
       evalEvery: 0,
       saveEvery: 5,
       patience: 0,
+      minutes: 0,
+      processorMinutes: 0,
       evalBatch: 4,
       evalWindow: 20,
       ...training,
