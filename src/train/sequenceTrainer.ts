@@ -88,6 +88,8 @@ export interface EvaluatedWindow {
   readonly predicted: Int32Array;
   /** f32, as the targets: the probability of that token, where it was asked for. */
   readonly confidence?: Float32Array;
+  /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
+  readonly hidden?: Float32Array;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -335,20 +337,24 @@ export class SequenceEvaluator {
     }
   }
 
-  /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
+  /**
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with the
+   * confidence or the hidden vectors if they are wanted.
+   */
   async run(
     batch: TokenBatch,
-    { temperature, confidence = false }: { temperature?: number; confidence?: boolean } = {},
+    { temperature, ...wanted }: { temperature?: number } & WantedOutputs = {},
   ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const name = `${shapeName(batch)}${isSoftened ? " softened" : ""}${confidence ? " confidence" : ""}`;
-    const program = await this.programs.get(name, () => {
+    const form = [...(isSoftened ? ["softened"] : []), ...(wanted.hidden ? ["hidden"] : [])];
+    if (wanted.confidence) form.push("confidence");
+    const program = await this.programs.get([shapeName(batch), ...form].join(" "), () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how), confidence);
+        : evaluated(lossWindow(this.model, batch, prefix, how), wanted);
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -361,7 +367,8 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
-      ...(confidence ? { confidence: (out.confidence ?? new Float32Array(0)) as Float32Array } : {}),
+      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
+      ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
     };
   }
 
@@ -374,19 +381,25 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated(
-  { updates, loss, losses, predicted, confidence }: LossWindow,
-  isConfidenceWanted: boolean,
-) {
-  return {
-    updates,
-    outputs: {
-      loss,
-      losses,
-      ...(predicted ? { predicted } : {}),
-      ...(isConfidenceWanted && confidence ? { confidence } : {}),
-    },
+/** What an evaluation may be asked for beyond losses and the most probable tokens. */
+interface WantedOutputs {
+  readonly confidence?: boolean;
+  readonly hidden?: boolean;
+}
+
+function evaluated(window: LossWindow, wanted: WantedOutputs) {
+  const { updates, loss, losses, predicted, confidence, hidden } = window;
+  if (wanted.hidden && !hidden) {
+    throw new UsageError("the system shows no hidden vectors", {
+      hint: "the language models awd-lstm, awd-fwm and awd-txl do",
+    });
+  }
+  const more = {
+    ...(predicted ? { predicted } : {}),
+    ...(wanted.confidence && confidence ? { confidence } : {}),
+    ...(wanted.hidden && hidden ? { hidden } : {}),
   };
+  return { updates, outputs: { loss, losses, ...more } };
 }
 
 function evalPrefix(batch: number): string {
@@ -427,7 +440,8 @@ function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
+/** A window with its losses. */
+export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
   readonly objective: Tensor;
@@ -438,7 +452,8 @@ interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
   readonly confidence?: Tensor;
 }
 
-function lossWindow(
+/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
+export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
   prefix: string,
