@@ -86,10 +86,16 @@ export interface EvaluatedWindow {
   readonly losses: Float32Array;
   /** i32, as the targets: the most probable token at each. */
   readonly predicted: Int32Array;
-  /** f32, as the targets: the probability of that token, where it was asked for. */
-  readonly confidence?: Float32Array;
   /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
   readonly hidden?: Float32Array;
+  /** f32, as the targets: the probability of that token, where it was asked for. */
+  readonly confidence?: Float32Array;
+}
+
+/** What an evaluation computes beside the losses. */
+interface Wanted {
+  readonly hidden?: boolean;
+  readonly confidence?: boolean;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -338,23 +344,25 @@ export class SequenceEvaluator {
   }
 
   /**
-   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with the
-   * confidence or the hidden vectors if they are wanted.
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with what
+   * else is wanted.
    */
   async run(
     batch: TokenBatch,
-    { temperature, ...wanted }: { temperature?: number } & WantedOutputs = {},
+    { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
   ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const form = [...(isSoftened ? ["softened"] : []), ...(wanted.hidden ? ["hidden"] : [])];
-    if (wanted.confidence) form.push("confidence");
-    const program = await this.programs.get([shapeName(batch), ...form].join(" "), () => {
+    const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
+      ([, isWanted]) => isWanted,
+    );
+    const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
+    const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how), wanted);
+        : evaluated(lossWindow(this.model, batch, prefix, how), { hidden, confidence });
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -367,8 +375,8 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
-      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
       ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
+      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
     };
   }
 
@@ -381,25 +389,22 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-/** What an evaluation may be asked for beyond losses and the most probable tokens. */
-interface WantedOutputs {
-  readonly confidence?: boolean;
-  readonly hidden?: boolean;
-}
-
-function evaluated(window: LossWindow, wanted: WantedOutputs) {
-  const { updates, loss, losses, predicted, confidence, hidden } = window;
+function evaluated({ updates, loss, losses, predicted, hidden, confidence }: LossWindow, wanted: Wanted) {
   if (wanted.hidden && !hidden) {
     throw new UsageError("the system shows no hidden vectors", {
       hint: "the language models awd-lstm, awd-fwm and awd-txl do",
     });
   }
-  const more = {
-    ...(predicted ? { predicted } : {}),
-    ...(wanted.confidence && confidence ? { confidence } : {}),
-    ...(wanted.hidden && hidden ? { hidden } : {}),
+  return {
+    updates,
+    outputs: {
+      loss,
+      losses,
+      ...(predicted ? { predicted } : {}),
+      ...(wanted.hidden && hidden ? { hidden } : {}),
+      ...(wanted.confidence && confidence ? { confidence } : {}),
+    },
   };
-  return { updates, outputs: { loss, losses, ...more } };
 }
 
 function evalPrefix(batch: number): string {

@@ -141,6 +141,8 @@ export const releasedTraining: CatbabiSettings["training"] = {
   evalBatch: 128,
   saveEvery: 250,
   patience: 0,
+  minutes: 0,
+  processorMinutes: 0,
 };
 
 /** Names that settings had in version 0.1. */
