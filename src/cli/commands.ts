@@ -14,6 +14,7 @@ import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
+import { paperCommand } from "./paper.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
@@ -35,6 +36,7 @@ const commands: readonly CommandEntry[] = [
   rolloutCommand,
   runsCommand,
   reportCommand,
+  paperCommand,
   packageCommand,
   exportCommand,
   benchCommands,
