@@ -23,12 +23,14 @@ import { runsCommand } from "./runs.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
+import { workerCommand } from "./worker.ts";
 
 const commands: readonly CommandEntry[] = [
   quickstartCommand,
   dataCommands,
   trainCommand,
   sweepCommand,
+  workerCommand,
   evalCommand,
   compareCommand,
   askCommand,
