@@ -15,7 +15,7 @@ import { scheduleFactor } from "../../train/schedules.ts";
 import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
 import { type Score, scoreStream } from "./score.ts";
@@ -153,6 +153,7 @@ class CatbabiSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     const weights = fittingWeights(folder, this.trainer.model.parameters);
     checkEquations(folder, this.settings);
     this.trainer.restore({ model: weights, optimizer: new Map() }, folder.path);

@@ -21,7 +21,7 @@ import { baseRate, optimizersOf } from "../../train/optimizerSettings.ts";
 import type { Environment } from "../../train/rollout.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { type MetarlSettings, rulesOf } from "./settings.ts";
 
 /** Sizes of what agents see and do. */
@@ -95,6 +95,7 @@ export class MetarlSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     this.trainer.init(fittingWeights(folder, this.trainer.agent.parameters), folder.path);
   }
 
