@@ -74,13 +74,15 @@ export class SequenceEvaluator {
     { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
   ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
+    const isRead = batch.positions?.length === 0;
+    // Without a state nothing is left of what was read.
+    if (isRead && this.model.recurrent.length === 0) return unscored;
     const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
       ([, isWanted]) => isWanted,
     );
     const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
     const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
-      const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
@@ -101,8 +103,8 @@ export class SequenceEvaluator {
     const out = await program.run({ ...inputsOf(batch), ...(isSoftened ? { temperature } : {}) });
     return {
       loss: Number(out.loss?.[0] ?? 0),
-      losses: (out.losses ?? new Float32Array(0)) as Float32Array,
-      predicted: (out.predicted ?? new Int32Array(0)) as Int32Array,
+      losses: (out.losses ?? unscored.losses) as Float32Array,
+      predicted: (out.predicted ?? unscored.predicted) as Int32Array,
       ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
       ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
     };
@@ -113,6 +115,9 @@ export class SequenceEvaluator {
     await this.programs.release();
   }
 }
+
+/** A window that was only read. */
+const unscored: EvaluatedWindow = { loss: 0, losses: new Float32Array(0), predicted: new Int32Array(0) };
 
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };

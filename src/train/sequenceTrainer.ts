@@ -114,7 +114,7 @@ export class SequenceTrainer {
       averaging = this.averaging,
     }: { learningRate: number; key: RunKey; averaging?: boolean },
   ): Promise<TrainStep> {
-    if (batch.positions?.length === 0) return this.read(batch);
+    if (batch.positions?.length === 0) return this.read(batch, key);
     const phase = averaging ? "averaging" : "first";
     const inputs = { ...inputsOf(batch), learningRate };
     let program = await this.program(phase, batch, false);
@@ -130,9 +130,12 @@ export class SequenceTrainer {
   }
 
   /** Reads a window that has nothing to learn from: only the recurrent state moves on. */
-  private async read(batch: TokenBatch): Promise<TrainStep> {
-    const program = await this.program("read", batch, true);
-    await program.run(inputsOf(batch));
+  private async read(batch: TokenBatch, key: RunKey): Promise<TrainStep> {
+    // Without a state nothing is left of what was read.
+    if (this.model.recurrent.length > 0) {
+      const program = await this.program("read", batch, true);
+      await program.run(inputsOf(batch), key);
+    }
     return { loss: 0, gradNorm: 0, predicted: nothing, fallback: false };
   }
 

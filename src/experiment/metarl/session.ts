@@ -13,7 +13,7 @@ import type { StepReport, Values } from "../../train/loop.ts";
 import { baseRate } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
 import { groupCount, openGroups, trainerSettings } from "./groups.ts";
 import type { MetarlSettings } from "./settings.ts";
@@ -86,6 +86,7 @@ export class MetarlSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     this.trainer.init(fittingWeights(folder, this.trainer.agent.parameters), folder.path);
   }
 

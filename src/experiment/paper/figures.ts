@@ -1,6 +1,7 @@
 /** The figures of `fwm paper`, drawn from result files alone. */
-import { drawFigure, drawSpec, type FigureLine } from "../../report/figure.ts";
+import { drawFigure, type FigureLine } from "../../report/figure.ts";
 import { percent } from "../../report/table.ts";
+import { drawSpec } from "../../report/vega.ts";
 import { drawWords } from "../../report/wordFigure.ts";
 import type { CatbabiPaper } from "../catbabi/settings.ts";
 import { requireExperiment } from "../registry.ts";
