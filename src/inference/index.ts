@@ -11,6 +11,14 @@ export {
   modelFromBytes,
   type TokenModelConfig,
 } from "./model.ts";
+export { StoryMemory } from "./storyMemory.ts";
+export {
+  longestStory,
+  type ReadRow,
+  type StoryTrace,
+  type StoryWrites,
+  traceStory,
+} from "./storyTrace.ts";
 export {
   type Answer,
   type AskOptions,

@@ -1,0 +1,101 @@
+/** A story's trace against the stream that answers it, and the memory along it against the fast weights themselves. */
+import { afterAll, describe, expect, test } from "vitest";
+import { type FwmModel, modelFromBytes } from "../../src/inference/model.ts";
+import { StoryMemory } from "../../src/inference/storyMemory.ts";
+import { type StoryTrace, traceStory } from "../../src/inference/storyTrace.ts";
+import { retrieve } from "../../src/model/fwmTrace.ts";
+import type { SystemSettings } from "../../src/model/registry.ts";
+import { nodeRuntime } from "../../src/runtime/node.ts";
+import { expectClose } from "../support/check.ts";
+import { modelBytes, smallFwm, smallLstm } from "./support.ts";
+
+const text = "mary went to the kitchen . john moved to the garden . where is mary ?";
+
+const models: FwmModel[] = [];
+function modelOf(system: SystemSettings): FwmModel {
+  const model = modelFromBytes(modelBytes(system), { runtime: nodeRuntime });
+  models.push(model);
+  return model;
+}
+
+afterAll(async () => {
+  for (const model of models) await model.release();
+});
+
+test("answers and reads are those of a stream", async () => {
+  const model = modelOf(smallFwm);
+  const trace = await traceStory(model, text, { top: 3 });
+  const stream = model.stream();
+  const { answers, trace: asked } = await stream.ask(text, { top: 3 });
+  expect(trace.words).toEqual(asked.words);
+  expect(trace.answers).toEqual(answers);
+  expect(trace.rows.map(({ name }) => name)).toEqual(["read 1", "read 2", "read 3"]);
+  for (const [i, row] of trace.rows.entries()) expectClose(row.values, asked.rows[i]!.values, { rtol: 1e-6, atol: 0 });
+  // It goes over a wire as it is.
+  expect(JSON.parse(JSON.stringify(trace))).toEqual(trace);
+});
+
+test("a system without a memory has no writes", async () => {
+  const trace = await traceStory(modelOf(smallLstm), text);
+  expect(trace.writes).toBeUndefined();
+  expect(trace.rows).toEqual([]);
+  expect(trace.answers).toHaveLength(5);
+});
+
+test("unknown words, an empty story and one without end are refused", async () => {
+  const model = modelOf(smallLstm);
+  await expect(traceStory(model, "mary went to the kitchn .")).rejects.toThrow('"kitchn"');
+  await expect(traceStory(model, " ")).rejects.toThrow("no words");
+  await expect(traceStory(model, "mary ".repeat(1001))).rejects.toThrow("1002 words");
+});
+
+describe.each([
+  ["released", smallFwm],
+  ["the paper's writes of strength 1", { ...smallFwm, variant: "paper" }],
+  ["concatenated keys", { ...smallFwm, variant: "paper", keys: "concat" }],
+] as [string, SystemSettings & { memory: number }][])("the memory along a story: %s", (_, system) => {
+  let trace: StoryTrace;
+  let memory: StoryMemory;
+  const weights: Float32Array[] = [];
+
+  test("every word's norm is that of the fast weights", async () => {
+    const model = modelOf(system);
+    trace = await traceStory(model, text);
+    memory = new StoryMemory(trace.writes!);
+    const program = await model.program(1);
+    for (const word of trace.words) {
+      await program.run({ tokens: [model.vocabulary.id(word)!] });
+      weights.push((program.state.get("F").data as Float32Array).slice());
+    }
+    expectClose(
+      memory.norm,
+      weights.map((F) => Math.hypot(...F)),
+      { rtol: 1e-4, atol: 1e-6 },
+    );
+    expect(memory.strength.every((beta) => beta > 0 && beta < 1)).toBe(true);
+  });
+
+  test("what a pair of words retrieves is what the fast weights give", () => {
+    const { k1, k2, keys } = trace.writes!;
+    for (const [first, second, t] of [
+      [1, 1, 4],
+      [3, 5, 12],
+      [16, 2, 16],
+    ] as const) {
+      const F = { valueSize: system.memory, keys, weights: weights[t]! };
+      const want = retrieve(F, k1[first]!, k2[second]!);
+      expectClose(memory.retrieve(first, second, t).value, want, { rtol: 1e-3, atol: 1e-6 });
+    }
+  });
+
+  test("overlap is a cosine, and shares only fade", () => {
+    expect(memory.overlap(4, 4)).toBeCloseTo(1, 10);
+    expect(memory.overlap(2, 9)).toBe(memory.overlap(9, 2));
+    expect(Math.abs(memory.overlap(2, 9))).toBeLessThanOrEqual(1);
+    for (let t = 4; t < memory.size; t++)
+      expect(memory.share(3, t)).toBeLessThanOrEqual(memory.share(3, t - 1));
+    expect(memory.share(9, 3)).toBe(0);
+    const { likeness } = memory.retrieve(3, 3, 3);
+    expect(likeness.every((value) => Math.abs(value) <= 1 + 1e-9)).toBe(true);
+  });
+});
