@@ -31,10 +31,6 @@ export const routes = {
   vocabulary: { method: "POST", path: "/api/vocabulary" },
   /** `AskRequest` → `AskAnswer` */
   ask: { method: "POST", path: "/api/ask" },
-  /** `MemoryRequest` → `MemoryAnswer` */
-  memory: { method: "POST", path: "/api/memory" },
-  /** `RetrieveRequest` → `RetrieveAnswer` */
-  retrieve: { method: "POST", path: "/api/retrieve" },
   /** `?task=<1 to 20>&index=<0 …>` → `ExampleAnswer` */
   example: { method: "GET", path: "/api/example" },
   /** `RolloutRequest` → `RolloutAnswer` */
@@ -60,8 +56,6 @@ export const limits = {
   bodyBytes: 64 * 1024,
   /** Characters of a story. */
   storyCharacters: 8_000,
-  /** Words of a story, with the answers read in between. */
-  storyWords: 1_000,
   /** Runs whose metrics one request may ask for. */
   runsPerRequest: 250,
   /** Points of a series in one answer. */
@@ -353,14 +347,16 @@ export interface VocabularyAnswer {
 // ─── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Body of `ask`. The story is text as `fwm ask` takes it: statements and questions; a question may have its true answer
- * behind a tab, else the model continues with its own.
+ * Body of `ask`. The story is text as `traceStory` of `src/inference` takes it: words, "." and "?"; the answer is that
+ * at its last word, and an earlier question is followed by its answer.
  */
 export interface AskRequest {
   readonly model: ModelRef;
   readonly story: string;
-  /** Answers to give for each question; 5 by default. */
+  /** Answers to give; 5 by default. */
   readonly top?: number;
+  /** Whether to send what each word wrote to the memory, for `StoryMemory`; it is the larger part of the answer. */
+  readonly writes?: boolean;
 }
 
 /** A possible answer. */
@@ -369,91 +365,28 @@ export interface AnswerInfo {
   readonly probability: number;
 }
 
-/** One token as the model read it. */
-export interface StoryToken {
-  readonly word: string;
-  /** Line of the story it stands in, from 0; -1 for `<eos>` at the beginning. */
-  readonly line: number;
-  /** Whether it is the answer read after a question: given with the story, or the model's own. */
-  readonly answer: "given" | "own" | null;
-  /** β: strength of the write; null where the system has no such memory. */
-  readonly beta: number | null;
-  /** Frobenius norm of the fast weights after the write. */
-  readonly norm: number | null;
-}
-
-/** One read of the memory, or attention head: a number for every token up to the question's "?". */
-export interface TraceRowInfo {
-  readonly name: string;
-  readonly values: readonly number[];
-}
-
-/** A question of the story, and what the model makes of it. */
-export interface AskedQuestion {
-  /** Index of its "?" among the tokens. */
-  readonly at: number;
-  /** Index of its first word. */
-  readonly from: number;
-  readonly question: string;
-  /** Best first. */
-  readonly answers: readonly AnswerInfo[];
-  /** The true answer, where the story gave one, and its probability. */
-  readonly given: AnswerInfo | null;
-  /** What each read matched; empty for a system that has nothing to show. */
-  readonly rows: readonly TraceRowInfo[];
-}
-
-/** Answer of `ask`. */
+/** Answer of `ask`: a `StoryTrace` of `src/inference`, numbers to six digits, and what it came from. */
 export interface AskAnswer {
-  readonly tokens: readonly StoryToken[];
-  readonly questions: readonly AskedQuestion[];
-  /** What the rows are: reads of a fast weight memory, attention heads, or nothing. */
-  readonly shows: "reads" | "attention" | "nothing";
+  /** What was read: `<eos>` first where the model has it, the question's "?" last. */
+  readonly words: readonly string[];
+  /** The most probable next words, best first. */
+  readonly answers: readonly AnswerInfo[];
+  /** One per read, or attention head: a number for every word. Empty for a system that has nothing to show. */
+  readonly rows: readonly { readonly name: string; readonly values: readonly number[] }[];
+  /** What each word wrote; absent for a system without a Fast Weight Memory, or if it was not asked for. */
+  readonly writes?: {
+    readonly keys: "product" | "concat";
+    readonly scale: number;
+    readonly k1: readonly (readonly number[])[];
+    readonly k2: readonly (readonly number[])[];
+    readonly v: readonly (readonly number[])[];
+    readonly beta: readonly number[];
+  };
   readonly system: string;
   /** Steps the model was trained for, where known. */
   readonly step: number | null;
   /** Milliseconds the model took. */
   readonly ms: number;
-}
-
-/** Body of `memory`: of a model with `memory`. */
-export interface MemoryRequest {
-  readonly model: ModelRef;
-  readonly story: string;
-}
-
-/** Answer of `memory`. */
-export interface MemoryAnswer {
-  readonly tokens: readonly StoryToken[];
-  /**
-   * match[s][t], -1 to 1: cosine of the write keys κ of two tokens, (k1_s · k1_t)(k2_s · k2_t) / |κ_s| |κ_t|; rows up
-   * to the diagonal only.
-   */
-  readonly match: readonly (readonly number[])[];
-  /** kept[t]: how much of what token t wrote is in the memory at the end: cosine of what its key retrieves and its value. */
-  readonly kept: readonly number[];
-  readonly ms: number;
-}
-
-/** Body of `retrieve`: what a pair of words' keys leads to after `at` tokens of the story. */
-export interface RetrieveRequest {
-  readonly model: ModelRef;
-  readonly story: string;
-  /** The memory after this token (its index) is looked at. */
-  readonly at: number;
-  /** Tokens that give the first and the second half of the key: k1 of one, k2 of the other. */
-  readonly first: number;
-  readonly second: number;
-}
-
-/** Answer of `retrieve`. */
-export interface RetrieveAnswer {
-  /** Length of what was retrieved; 0 means nothing is stored there. */
-  readonly norm: number;
-  /** Cosine of the retrieved vector with the value that each token up to `at` wrote. */
-  readonly match: readonly number[];
-  /** What every token's own pair of keys retrieves after `at` tokens: cosine with its own value. */
-  readonly kept: readonly number[];
 }
 
 /** Answer of `example`: a story of the generator. */
@@ -462,8 +395,12 @@ export interface ExampleAnswer {
   /** What the task is called. */
   readonly name: string;
   readonly index: number;
-  /** Lines as `AskRequest.story` takes them, with the true answers behind tabs. */
-  readonly story: string;
+  /** The sentences in order, as people write them: "Mary went to the kitchen.", "Where is Mary?". */
+  readonly lines: readonly {
+    readonly text: string;
+    /** The true answer of a question; null for a statement. */
+    readonly answer: string | null;
+  }[];
 }
 
 // ─── agents ───────────────────────────────────────────────────────────────────────────────────────────────────────
