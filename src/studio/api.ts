@@ -347,13 +347,13 @@ export interface VocabularyAnswer {
 // ─── asking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 /**
- * Body of `ask`. The story is text as `traceStory` of `src/inference` takes it: words, "." and "?"; the answer is that
- * at its last word, and an earlier question is followed by its answer.
+ * Body of `ask`. The story is text as `fwm ask` takes it: statements and questions; a question may have its true answer
+ * behind a tab, else the model continues with its own.
  */
 export interface AskRequest {
   readonly model: ModelRef;
   readonly story: string;
-  /** Answers to give; 5 by default. */
+  /** Answers to give for each question; 5 by default. */
   readonly top?: number;
   /** Whether to send what each word wrote to the memory, for `StoryMemory`; it is the larger part of the answer. */
   readonly writes?: boolean;
@@ -365,15 +365,40 @@ export interface AnswerInfo {
   readonly probability: number;
 }
 
+/** One token as the model read it. */
+export interface StoryTokenInfo {
+  readonly word: string;
+  /** Line of the story it stands in, from 0; -1 for `<eos>` at the beginning. */
+  readonly line: number;
+  /** Whether it is the answer read after a question: given with the story, or the model's own. */
+  readonly answer: "given" | "own" | null;
+  /** β: strength of the write, 0 to 1; null where the system has no such memory. */
+  readonly beta: number | null;
+  /** Frobenius norm of the fast weights after the write. */
+  readonly norm: number | null;
+}
+
+/** A question of the story, and what the model makes of it. */
+export interface AskedQuestion {
+  /** Index of its "?" among the tokens, and of its first word. */
+  readonly at: number;
+  readonly from: number;
+  readonly question: string;
+  /** Best first. */
+  readonly answers: readonly AnswerInfo[];
+  /** The true answer, where the story gave one, and its probability. */
+  readonly given: AnswerInfo | null;
+  /** One per read, or attention head: a number for every token up to the "?". */
+  readonly rows: readonly { readonly name: string; readonly values: readonly number[] }[];
+}
+
 /** Answer of `ask`: a `StoryTrace` of `src/inference`, numbers to six digits, and what it came from. */
 export interface AskAnswer {
-  /** What was read: `<eos>` first where the model has it, the question's "?" last. */
-  readonly words: readonly string[];
-  /** The most probable next words, best first. */
-  readonly answers: readonly AnswerInfo[];
-  /** One per read, or attention head: a number for every word. Empty for a system that has nothing to show. */
-  readonly rows: readonly { readonly name: string; readonly values: readonly number[] }[];
-  /** What each word wrote; absent for a system without a Fast Weight Memory, or if it was not asked for. */
+  readonly tokens: readonly StoryTokenInfo[];
+  readonly questions: readonly AskedQuestion[];
+  /** What the rows are: reads of a fast weight memory, attention heads, or nothing. */
+  readonly shows: "reads" | "attention" | "nothing";
+  /** What each token wrote; absent for a system without a Fast Weight Memory, or if it was not asked for. */
   readonly writes?: {
     readonly keys: "product" | "concat";
     readonly scale: number;
