@@ -35,7 +35,5 @@ export const studioBackend: Backend = {
   vocabulary: async (model) =>
     (await call<{ words: readonly string[] }>("vocabulary", { body: { model } })).words,
   ask: (body, signal) => call("ask", { body, signal }),
-  memory: (body, signal) => call("memory", { body, signal }),
-  retrieve: (body, signal) => call("retrieve", { body, signal }),
   rollout: (body, signal) => call("rollout", { body, signal }),
 };

@@ -4,17 +4,7 @@
  */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type {
-  AskAnswer,
-  AskRequest,
-  MemoryAnswer,
-  MemoryRequest,
-  ModelEntry,
-  RetrieveAnswer,
-  RetrieveRequest,
-  RolloutAnswer,
-  RolloutRequest,
-} from "../src/studio/api.ts";
+import type { AskAnswer, AskRequest, ModelEntry, RolloutAnswer, RolloutRequest } from "../src/studio/api.ts";
 
 /** What answers the pages. A call whose signal is aborted rejects with an `AbortError`. */
 export interface Backend {
@@ -23,8 +13,6 @@ export interface Backend {
   /** The words a model knows. */
   vocabulary(model: AskRequest["model"]): Promise<readonly string[]>;
   ask(request: AskRequest, signal: AbortSignal): Promise<AskAnswer>;
-  memory(request: MemoryRequest, signal: AbortSignal): Promise<MemoryAnswer>;
-  retrieve(request: RetrieveRequest, signal: AbortSignal): Promise<RetrieveAnswer>;
   rollout(request: RolloutRequest, signal: AbortSignal): Promise<RolloutAnswer>;
 }
 

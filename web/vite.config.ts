@@ -33,7 +33,7 @@ export default defineConfig(({ mode }) => {
       rolldownOptions: {
         input: site
           ? join(here, "playground/index.html")
-          : { studio: join(here, "index.html"), playground: join(here, "playground/index.html") },
+          : { studio: join(here, "index.html") },
       },
     },
   };

@@ -61,7 +61,6 @@ export function LineChart(props: LineChartProps) {
     theme.value,
   ]);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for everything the chart is made of
   useEffect(() => {
     const host = place.current!;
     const made = new uPlot(optionsOf(props, host.clientWidth, height), dataOf(series), host);

@@ -20,9 +20,9 @@ export function Shell({ brand, pages }: { brand: string; pages: readonly PageEnt
   const current = pages.find(({ name }) => name === page.value) ?? (page.value === "" ? pages[0] : undefined);
   return (
     <>
-      <a class="skip button" href="#main" onClick={focusMain}>
+      <button type="button" class="skip" onClick={focusMain}>
         Skip to the page
-      </a>
+      </button>
       <header class="shell-head">
         <a class="brand" href={href(pages[0]!.name)}>
           <svg width="18" height="18" viewBox="0 0 16 16" aria-hidden="true">
@@ -50,8 +50,8 @@ export function Shell({ brand, pages }: { brand: string; pages: readonly PageEnt
   );
 }
 
-function focusMain(event: Event): void {
-  event.preventDefault();
+/** The address belongs to the router: a link to #main would leave the page. */
+function focusMain(): void {
   document.getElementById("main")?.focus();
 }
 
