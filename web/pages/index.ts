@@ -2,4 +2,6 @@
 import type { PageEntry } from "../components/shell.tsx";
 
 /** All pages. */
-export const pages: readonly PageEntry[] = [];
+export const pages: readonly PageEntry[] = [
+  { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
+];
