@@ -45,8 +45,8 @@ export const defaultChoices: Choices = {
   reads: 3,
   batch: 32,
   window: 100,
-  steps: 1000,
-  rate: 4e-3,
+  steps: 800,
+  rate: 6e-3,
   seed: 1,
   lstm: true,
 };

@@ -82,10 +82,10 @@ export function ChoicesForm(props: {
           <Pick
             name="rate"
             label="learning rate"
-            values={[0.001, 0.002, 0.004, 0.008]}
+            values={[0.001, 0.002, 0.004, 0.006, 0.01]}
             {...{ choices, onChange }}
           />
-          <Pick name="steps" label="steps" values={[200, 500, 1000, 2000, 5000]} {...{ choices, onChange }} />
+          <Pick name="steps" label="steps" values={[200, 400, 800, 1600, 5000]} {...{ choices, onChange }} />
           <Pick name="seed" label="seed" values={[1, 2, 3, 4, 5]} {...{ choices, onChange }} />
         </div>
       </details>

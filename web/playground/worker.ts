@@ -5,13 +5,13 @@ import config from "../../models/catbabi-qa/config.json?url";
 import safetensors from "../../models/catbabi-qa/model.safetensors?url";
 import vocab from "../../models/catbabi-qa/vocab.json?url";
 import { UnknownWordError } from "../../src/inference/text.ts";
-import type { Runtime } from "../../src/runtime/runtime.ts";
 import { availableThreads, setWasmPaths, webRuntime } from "../../src/runtime/web.ts";
 import { CheckpointFile } from "./checkpointFile.ts";
 import { type Choices, choicesFrom, sameChoices } from "./choices.ts";
 import { folderOf, onnxOf, readFolder } from "./folder.ts";
 import type { CallMessage, CallName, Calls, Curves, Phase, Status, WorkerMessage } from "./messages.ts";
 import { PlaygroundModels } from "./models.ts";
+import { serialRuntime } from "./serialRuntime.ts";
 import { TrainingSession } from "./trainingSession.ts";
 
 setWasmPaths({ wasm, mjs });
@@ -25,19 +25,11 @@ const saveEvery = 5_000;
 const threads = Math.min(mostThreads, availableThreads());
 
 /** ONNX Runtime, which says when it compiles. */
-const runtime: Runtime = {
-  name: webRuntime.name,
-  async createSession(model, options) {
-    trainer.compiling(1);
-    // Let the page hear of it: compiling keeps this thread busy.
-    await nextTask();
-    try {
-      return await webRuntime.createSession(model, options);
-    } finally {
-      trainer.compiling(-1);
-    }
-  },
-};
+const runtime = serialRuntime(webRuntime, async (change) => {
+  trainer.compiling(change);
+  // Let the page hear of it: compiling keeps this thread busy.
+  if (change === 1) await nextTask();
+});
 
 /** Training: playing or not, one step after the other. */
 class Trainer {
@@ -206,8 +198,7 @@ class Trainer {
   private get phase(): Phase {
     if (this.failed) return "failed";
     if (!this.session) return "idle";
-    if (this.beingCompiled > 0) return "compiling";
-    if (this.playing || this.isBusy) return "training";
+    if (this.playing || this.isBusy) return this.beingCompiled > 0 ? "compiling" : "training";
     return this.session.step > 0 ? "paused" : "idle";
   }
 
