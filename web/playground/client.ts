@@ -71,10 +71,9 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
-/** The worker as the backend of Ask, Memory and Agent. */
+/** The worker as the backend of Ask and Memory. */
 export const workerBackend: Backend = {
   models: () => call("models", null),
   vocabulary: () => call("vocabulary", null),
   ask: (request) => call("ask", request),
-  rollout: (request) => call("rollout", request),
 };

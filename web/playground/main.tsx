@@ -9,6 +9,7 @@ import "../theme.ts";
 const pages: readonly PageEntry[] = [
   { name: "train", title: "Train", load: () => Promise.resolve(TrainPage) },
   { name: "ask", title: "Ask", load: async () => (await import("../pages/ask.tsx")).default },
+  { name: "memory", title: "Memory", load: async () => (await import("../pages/memory.tsx")).default },
 ];
 
 render(

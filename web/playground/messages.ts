@@ -1,11 +1,5 @@
 /** What the page and its worker say to each other. */
-import type {
-  AskAnswer,
-  AskRequest,
-  ModelEntry,
-  RolloutAnswer,
-  RolloutRequest,
-} from "../../src/studio/api.ts";
+import type { AskAnswer, AskRequest, ModelEntry } from "../../src/studio/api.ts";
 import type { Choices, SystemName } from "./choices.ts";
 import type { Point, StepValues } from "./trainingSession.ts";
 
@@ -57,7 +51,6 @@ export interface Calls {
   models(none: null): readonly ModelEntry[];
   vocabulary(none: null): readonly string[];
   ask(request: AskRequest): AskAnswer;
-  rollout(request: RolloutRequest): RolloutAnswer;
   /** The model folder of a system as it is now. */
   folder(system: SystemName): FolderFiles;
   /** Its `.onnx` file, one step of a stream. */

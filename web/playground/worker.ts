@@ -252,9 +252,6 @@ const handlers: Handlers = {
   models: () => trainer.models.list(),
   vocabulary: () => trainer.models.words(),
   ask: (request) => trainer.models.ask(request),
-  rollout: () => {
-    throw new Error("no agent here yet");
-  },
   folder: (system) => folderOf(trainer.current(), system),
   onnx: (system) => onnxOf(trainer.current(), system),
 };
