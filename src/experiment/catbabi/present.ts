@@ -51,7 +51,7 @@ export function showAnswersLine(evaluation: CatbabiEvaluation, known: CatbabiPap
 }
 
 /** The names of bAbI's tasks. */
-const taskNames: readonly string[] = [
+export const taskNames: readonly string[] = [
   "single supporting fact",
   "two supporting facts",
   "three supporting facts",
