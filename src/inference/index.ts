@@ -11,10 +11,12 @@ export {
   modelFromBytes,
   type TokenModelConfig,
 } from "./model.ts";
-export { StoryMemory } from "./storyMemory.ts";
+export { type Retrieval, StoryMemory } from "./storyMemory.ts";
 export {
   longestStory,
   type ReadRow,
+  type StoryQuestion,
+  type StoryToken,
   type StoryTrace,
   type StoryWrites,
   traceStory,

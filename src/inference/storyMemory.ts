@@ -12,8 +12,10 @@ import type { StoryWrites } from "./storyTrace.ts";
 export interface Retrieval {
   /** F vec(a ⊗ b), D numbers. */
   readonly value: Float64Array;
-  /** Cosine with the value that each word wrote, -1 to 1; words to come count too. */
-  readonly likeness: Float64Array;
+  /** Its length; near 0 where nothing is stored. */
+  readonly norm: number;
+  /** Cosine with the value that each word up to that moment wrote, -1 to 1. */
+  readonly match: number[];
 }
 
 /** A story's writes, and the memory they make. */
@@ -80,6 +82,13 @@ export class StoryMemory {
     return value;
   }
 
+  /** Cosines of the write keys of all words, rows up to the diagonal: see `overlap`. */
+  overlaps(): number[][] {
+    return Array.from({ length: this.size }, (_, i) =>
+      Array.from({ length: i + 1 }, (_, j) => this.overlap(i, j)),
+    );
+  }
+
   /** Cosine of the write keys of two words: 1 where the later write replaces the earlier one, 0 where they share nothing. */
   overlap(i: number, j: number): number {
     const n = this.size;
@@ -97,7 +106,22 @@ export class StoryMemory {
     const { keys, k1, k2, v } = this.writes;
     const [a, b] = [k1[first]!, k2[second]!];
     const value = this.mix(t, (i) => keyMatch(keys, k1[i]!, k2[i]!, a, b));
-    return { value, likeness: Float64Array.from(v, (written) => cosine(value, written)) };
+    return {
+      value,
+      norm: Math.sqrt(dot(value, value)),
+      match: v.slice(0, t + 1).map((written) => cosine(value, written)),
+    };
+  }
+
+  /** How much of what each word up to t wrote is still there after word t: cosine of what its key retrieves and its value. */
+  kept(t: number): number[] {
+    const n = this.size;
+    return this.writes.v.slice(0, t + 1).map((written, word) =>
+      cosine(
+        this.mix(t, (i) => this.products[word * n + i]!),
+        written,
+      ),
+    );
   }
 }
 

@@ -459,6 +459,11 @@ export function mostProbable(logits: Float32Array, words: readonly string[], top
   return largest(probabilities, top).map((id) => ({ word: words[id]!, probability: probabilities[id]! }));
 }
 
+/** Probability of one word. */
+export function probabilityOf(logits: Float32Array, id: number): number {
+  return softmax(logits)[id]!;
+}
+
 function softmax(logits: Float32Array): Float64Array {
   const top = logits.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY);
   const shares = Float64Array.from(logits, (logit) => Math.exp(logit - top));

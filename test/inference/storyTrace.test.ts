@@ -27,26 +27,53 @@ test("answers and reads are those of a stream", async () => {
   const trace = await traceStory(model, text, { top: 3 });
   const stream = model.stream();
   const { answers, trace: asked } = await stream.ask(text, { top: 3 });
-  expect(trace.words).toEqual(asked.words);
-  expect(trace.answers).toEqual(answers);
-  expect(trace.rows.map(({ name }) => name)).toEqual(["read 1", "read 2", "read 3"]);
-  for (const [i, row] of trace.rows.entries()) expectClose(row.values, asked.rows[i]!.values, { rtol: 1e-6, atol: 0 });
+  const [question] = trace.questions;
+  expect(trace.tokens.map(({ word }) => word)).toEqual(asked.words);
+  expect(trace.shows).toBe("reads");
+  expect(question).toMatchObject({ answers, given: null, at: 16, from: 13, question: "where is mary ?" });
+  expect(question!.rows.map(({ name }) => name)).toEqual(["read 1", "read 2", "read 3"]);
+  for (const [i, row] of question!.rows.entries()) {
+    expectClose(row.values, asked.rows[i]!.values, { rtol: 1e-6, atol: 0 });
+  }
   // It goes over a wire as it is.
   expect(JSON.parse(JSON.stringify(trace))).toEqual(trace);
+});
+
+test("after a question the story goes on with the answer it gives, or with the model's own", async () => {
+  const model = modelOf(smallFwm);
+  const lines = ["Mary went to the kitchen.", "Where is Mary?\tkitchen", "where is john", "Where is Mary?"];
+  const { tokens, questions } = await traceStory(model, lines.join("\n"), { top: 200 });
+  const stream = model.stream();
+  await stream.read(lines[0]!);
+  const first = await stream.ask(lines[1]!.split("\t")[0]!, { top: 200 });
+  await stream.tell("kitchen");
+  const second = await stream.ask("where is john ?");
+  const third = await stream.ask(lines[3]!);
+  expect(questions.map(({ answers }) => answers[0])).toEqual(
+    [first, second, third].map(({ answers }) => answers[0]),
+  );
+  expect(questions[0]!.given).toEqual(first.answers.find(({ word }) => word === "kitchen"));
+  const told = tokens.filter(({ answer }) => answer !== null);
+  expect(told.map(({ word, answer, line }) => [word, answer, line])).toEqual([
+    ["kitchen", "given", 1],
+    [second.answers[0]!.word, "own", 2],
+  ]);
+  expect(tokens.at(-1)).toMatchObject({ word: "?", line: 3 });
 });
 
 test("a system without a memory has no writes", async () => {
   const trace = await traceStory(modelOf(smallLstm), text);
   expect(trace.writes).toBeUndefined();
-  expect(trace.rows).toEqual([]);
-  expect(trace.answers).toHaveLength(5);
+  expect(trace.shows).toBe("nothing");
+  expect(trace.questions[0]!.rows).toEqual([]);
+  expect(trace.tokens.every(({ beta, norm }) => beta === null && norm === null)).toBe(true);
 });
 
 test("unknown words, an empty story and one without end are refused", async () => {
   const model = modelOf(smallLstm);
   await expect(traceStory(model, "mary went to the kitchn .")).rejects.toThrow('"kitchn"');
   await expect(traceStory(model, " ")).rejects.toThrow("no words");
-  await expect(traceStory(model, "mary ".repeat(1001))).rejects.toThrow("1002 words");
+  await expect(traceStory(model, "mary ".repeat(1001))).rejects.toThrow("1003 words");
 });
 
 describe.each([
@@ -63,7 +90,7 @@ describe.each([
     trace = await traceStory(model, text);
     memory = new StoryMemory(trace.writes!);
     const program = await model.program(1);
-    for (const word of trace.words) {
+    for (const { word } of trace.tokens) {
       await program.run({ tokens: [model.vocabulary.id(word)!] });
       weights.push((program.state.get("F").data as Float32Array).slice());
     }
@@ -72,6 +99,7 @@ describe.each([
       weights.map((F) => Math.hypot(...F)),
       { rtol: 1e-4, atol: 1e-6 },
     );
+    expect(trace.tokens.map(({ norm }) => norm)).toEqual([...memory.norm]);
     expect(memory.strength.every((beta) => beta > 0 && beta < 1)).toBe(true);
   });
 
@@ -95,7 +123,12 @@ describe.each([
     for (let t = 4; t < memory.size; t++)
       expect(memory.share(3, t)).toBeLessThanOrEqual(memory.share(3, t - 1));
     expect(memory.share(9, 3)).toBe(0);
-    const { likeness } = memory.retrieve(3, 3, 3);
-    expect(likeness.every((value) => Math.abs(value) <= 1 + 1e-9)).toBe(true);
+    const { match, norm, value } = memory.retrieve(3, 3, 7);
+    expect(match).toHaveLength(8);
+    expect(match.every((each) => Math.abs(each) <= 1 + 1e-9)).toBe(true);
+    expect(norm).toBeCloseTo(Math.hypot(...value), 12);
+    // A word's own pair of keys is one of the pairs.
+    expect(memory.kept(7)[3]).toBeCloseTo(match[3]!, 12);
+    expect(memory.overlaps()[9]![2]).toBe(memory.overlap(9, 2));
   });
 });

@@ -2,15 +2,11 @@
 import { type Context, Hono } from "hono";
 import { type SSEStreamingApi, streamSSE } from "hono/streaming";
 import type { z } from "zod";
-import { formatStories } from "../../babi/format.ts";
-import { generateStory } from "../../babi/generator/generate.ts";
 import { shellLine } from "../../cli/shell.ts";
-import { taskNames } from "../../experiment/catbabi/present.ts";
 import { allKinds, experimentNames, findExperiment, kindOf } from "../../experiment/registry.ts";
 import {
   type About,
   type AskAnswer,
-  type ExampleAnswer,
   type JobsAnswer,
   type KindInfo,
   type MetricsAnswer,
@@ -151,7 +147,6 @@ export function studioApp(parts: AppParts): Hono {
     });
     return context.json(answer);
   });
-  app.get(routes.example.path, (context) => context.json(example(query(context, queries.example))));
   app.post(routes.rollout.path, async (context) => {
     const { model, seed } = await body(context, bodies.rollout);
     const { explorer, explorerSteps, ...rest } = await askModel<
@@ -297,22 +292,6 @@ async function metricsOf(
     tokensPerStep: tokensPerStep(record),
     available: log.available,
     ...log.points(wanted),
-  };
-}
-
-/** A story of the generator; each index is another one. */
-function example({ task, index }: { task: number; index: number }): ExampleAnswer {
-  const story = generateStory({ task, seed: 1, index });
-  const rows = formatStories([story]).trimEnd().split("\n");
-  return {
-    task,
-    name: taskNames[task - 1]!,
-    index,
-    lines: rows.map((row, i) => {
-      const line = story.lines[i]!;
-      const [text = ""] = row.replace(/^\d+ /, "").split("\t");
-      return { text: text.trim(), answer: line.kind === "question" ? line.answer : null };
-    }),
   };
 }
 

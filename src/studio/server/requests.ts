@@ -1,6 +1,5 @@
 /** What requests may say: strict schemas of every body and query, and the errors that become answers. */
 import { z } from "zod";
-import { tasks } from "../../babi/generator/generate.ts";
 import { DataError, FwmError, UsageError } from "../../errors.ts";
 import { UnknownWordError } from "../../inference/text.ts";
 import { type ApiFailure, limits } from "../api.ts";
@@ -53,15 +52,6 @@ export const queries = {
   since: z.strictObject({ since: z.string().max(100).optional() }),
   run: z.strictObject({ run: name }),
   sweep: z.strictObject({ sweep: name }),
-  example: z.strictObject({
-    task: z.coerce.number().int().min(1).max(tasks.length),
-    index: z.coerce
-      .number()
-      .int()
-      .min(0)
-      .max(2 ** 31)
-      .default(0),
-  }),
 } as const;
 
 /** Checks a value against a schema; what does not fit is a `UsageError`. */

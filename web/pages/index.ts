@@ -1,0 +1,7 @@
+/** The studio's pages, in the order of the navigation; each is loaded when it is first shown. */
+import type { PageEntry } from "../components/shell.tsx";
+
+/** All pages. */
+export const pages: readonly PageEntry[] = [
+  { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
+];
