@@ -17,6 +17,7 @@ import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -30,6 +31,7 @@ const commands: readonly CommandEntry[] = [
   askCommand,
   rolloutCommand,
   runsCommand,
+  studioCommand,
   reportCommand,
   packageCommand,
   exportCommand,

@@ -31,8 +31,6 @@ export const routes = {
   vocabulary: { method: "POST", path: "/api/vocabulary" },
   /** `AskRequest` → `AskAnswer` */
   ask: { method: "POST", path: "/api/ask" },
-  /** `?task=<1 to 20>&index=<0 …>` → `ExampleAnswer` */
-  example: { method: "GET", path: "/api/example" },
   /** `RolloutRequest` → `RolloutAnswer` */
   rollout: { method: "POST", path: "/api/rollout" },
   /** `TrainRequest` → `TrainPlan`: checks settings, starts nothing. */
@@ -412,20 +410,6 @@ export interface AskAnswer {
   readonly step: number | null;
   /** Milliseconds the model took. */
   readonly ms: number;
-}
-
-/** Answer of `example`: a story of the generator. */
-export interface ExampleAnswer {
-  readonly task: number;
-  /** What the task is called. */
-  readonly name: string;
-  readonly index: number;
-  /** The sentences in order, as people write them: "Mary went to the kitchen.", "Where is Mary?". */
-  readonly lines: readonly {
-    readonly text: string;
-    /** The true answer of a question; null for a statement. */
-    readonly answer: string | null;
-  }[];
 }
 
 // ─── agents ───────────────────────────────────────────────────────────────────────────────────────────────────────
