@@ -59,9 +59,9 @@ export function GraphView({ graph, steps, label }: GraphViewProps) {
         const kind = isTaken ? "taken" : edge.known ? "known" : "unknown";
         const { path, x, y } = curve(edge, graph.length);
         return (
-          <g key={`${edge.from}-${edge.to}`} class={`edge ${kind}`}>
-            <path d={path} marker-end={`url(#arrow-${kind}-${label})`} />
-            <text x={x} y={y}>
+          <g key={`${edge.from}-${edge.to}`}>
+            <path class={`edge-line ${kind}`} d={path} marker-end={`url(#arrow-${kind}-${label})`} />
+            <text class={`edge-label ${kind}`} x={x} y={y}>
               {edge.actions.map((action) => actionNames[action] ?? action).join(",")}
             </text>
           </g>
@@ -69,12 +69,11 @@ export function GraphView({ graph, steps, label }: GraphViewProps) {
       })}
       {graph.map((_, i) => {
         const { x, y } = place(i, graph.length);
-        const kind = `${now?.goal === i ? "goal" : ""} ${now?.agent === i ? "agent" : ""}`;
+        const kind = now?.agent === i ? "agent" : "";
         return (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a location is its number
-          <g key={i} class={`node ${kind}`}>
-            <circle cx={x} cy={y} r={node} />
-            <text x={x} y={y}>
+          <g key={i}>
+            <circle class={`node ${kind}`} cx={x} cy={y} r={node} />
+            <text class={`node-label ${kind}`} x={x} y={y}>
               {i + 1}
             </text>
             {now?.goal === i ? <circle class="goal-ring" cx={x} cy={y} r={node + 4} /> : null}

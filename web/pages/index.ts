@@ -4,4 +4,6 @@ import type { PageEntry } from "../components/shell.tsx";
 /** All pages. */
 export const pages: readonly PageEntry[] = [
   { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
+  { name: "memory", title: "Memory", load: async () => (await import("./memory.tsx")).default },
+  { name: "agent", title: "Agent", load: async () => (await import("./agent.tsx")).default },
 ];

@@ -136,7 +136,7 @@ function Moment({ answer }: { answer: AskAnswer }) {
           onInput={({ currentTarget }) => move(currentTarget.valueAsNumber)}
         />
       </div>
-      <p class="kept" aria-label="What is left of every word's write">
+      <p class="kept">
         {tokens.map(({ word }, i) => (
           <span
             key={`${i} ${word}`}
@@ -148,7 +148,8 @@ function Moment({ answer }: { answer: AskAnswer }) {
         ))}
       </p>
       <small>
-        Darker: the word's own keys still retrieve the value it wrote (cosine). Pale: overwritten, or not read yet.
+        Darker: the word's own keys still retrieve the value it wrote (cosine). Pale: overwritten, or not read
+        yet.
       </small>
       <h3>What a pair of words retrieves</h3>
       <div class="row">
@@ -216,7 +217,8 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
       <div class="panel-head">
         <h2>Write keys against each other</h2>
         <small class="numbers">
-          {words[row]} ({row + 1}) and {words[column]} ({column + 1}): {memory.overlap(row, column).toFixed(3)}
+          {words[row]} ({row + 1}) and {words[column]} ({column + 1}):{" "}
+          {memory.overlap(row, column).toFixed(3)}
         </small>
       </div>
       <div class="columns">
@@ -252,8 +254,8 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
             </tbody>
           </table>
           <small>
-            1: the later write replaces the earlier one. 0: they do not touch. Blue is positive, orange negative; a click
-            on the map chooses the pair above.
+            1: the later write replaces the earlier one. 0: they do not touch. Blue is positive, orange
+            negative; a click on the map chooses the pair above.
           </small>
         </div>
       </div>
