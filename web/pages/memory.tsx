@@ -260,8 +260,9 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
             </tbody>
           </table>
           <small>
-            1: the later write replaces the earlier one. 0: they do not touch. Blue is positive, orange
-            negative; a click on the map chooses the pair above.
+            Largest first by cosine of the keys times strength of the later write: 1 would replace what the
+            earlier one stored, 0 leaves it alone. On the map blue is positive, orange negative; a click
+            chooses the pair above.
           </small>
         </div>
       </div>
