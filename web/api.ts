@@ -29,11 +29,10 @@ export async function call<Answer>(
   throw new BackendError(failure?.message ?? `${path}: status ${response.status}`, failure?.unknownWords);
 }
 
-/** The studio's server as the backend of Ask, Memory and Agent. */
+/** The studio's server as the backend of Ask and Memory. */
 export const studioBackend: Backend = {
   models: async () => (await call<{ models: Awaited<ReturnType<Backend["models"]>> }>("models")).models,
   vocabulary: async (model) =>
     (await call<{ words: readonly string[] }>("vocabulary", { body: { model } })).words,
   ask: (body, signal) => call("ask", { body, signal }),
-  rollout: (body, signal) => call("rollout", { body, signal }),
 };

@@ -1,10 +1,10 @@
 /**
- * Where the pages Ask, Memory and Agent get their data: the studio's server, or a worker in the page. The shapes are those of
+ * Where the pages Ask and Memory get their data: the studio's server, or a worker in the page. The shapes are those of
  * the studio's API, so that a page does not know which it has.
  */
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";
-import type { AskAnswer, AskRequest, ModelEntry, RolloutAnswer, RolloutRequest } from "../src/studio/api.ts";
+import type { AskAnswer, AskRequest, ModelEntry } from "../src/studio/api.ts";
 
 /** What answers the pages. A call whose signal is aborted rejects with an `AbortError`. */
 export interface Backend {
@@ -13,7 +13,6 @@ export interface Backend {
   /** The words a model knows. */
   vocabulary(model: AskRequest["model"]): Promise<readonly string[]>;
   ask(request: AskRequest, signal: AbortSignal): Promise<AskAnswer>;
-  rollout(request: RolloutRequest, signal: AbortSignal): Promise<RolloutAnswer>;
 }
 
 /** A failure that is the user's to mend: its message says how. */

@@ -31,7 +31,9 @@ export default defineConfig(({ mode }) => {
       modulePreload: { polyfill: false },
       chunkSizeWarningLimit: 700,
       rolldownOptions: {
-        input: site ? join(here, "playground/index.html") : { studio: join(here, "index.html") },
+        input: site
+          ? join(here, "playground/index.html")
+          : { studio: join(here, "index.html"), playground: join(here, "playground/index.html") },
       },
     },
   };

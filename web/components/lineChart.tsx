@@ -106,7 +106,7 @@ function dataOf(series: readonly Series[]): uPlot.AlignedData {
 function optionsOf({ series, x, y }: LineChartProps, width: number, height: number): uPlot.Options {
   const axis = (of: Axis, size: number): uPlot.Axis => ({
     label: of.label,
-    labelSize: 22,
+    labelSize: 20,
     labelFont: "13px system-ui, sans-serif",
     font: "12px system-ui, sans-serif",
     stroke: token("--muted"),
@@ -127,7 +127,7 @@ function optionsOf({ series, x, y }: LineChartProps, width: number, height: numb
     focus: { alpha: 0.35 },
     legend: { live: true },
     scales: { x: scale(x), y: scale(y) },
-    axes: [axis(x, 34), axis(y, 56)],
+    axes: [axis(x, 34), axis(y, 64)],
     series: [
       { label: x.label, value: (_, value) => (value === null ? "–" : shown(value, x)) },
       ...series.map(({ label, color, faint, dash }): uPlot.Series => {
