@@ -2,9 +2,12 @@
 import { registerExperiments } from "../src/experiment/registry.ts";
 import catbabiLmFwm from "./catbabi-lm-fwm.ts";
 import catbabiLmFwmDecay from "./catbabi-lm-fwm-decay.ts";
+import catbabiLmFwmEndless from "./catbabi-lm-fwm-endless.ts";
 import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
+import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
+import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
@@ -27,10 +30,13 @@ import wt2AwdTxl from "./wt2-awd-txl.ts";
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
+  "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
+  "catbabi-qa-fwm-endless": catbabiQaFwmEndless,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-lm-fwm-mixed": catbabiLmFwmMixed,
+  "catbabi-lm-fwm-endless": catbabiLmFwmEndless,
   "catbabi-qa-lstm-1": oneLayerLstm,
   ...systemExperiments,
   "quickstart-fwm": quickstartFwm,

@@ -120,15 +120,22 @@ export {
   type Change,
   type Grid,
   type MemberState,
-  runSweep,
-  type SweepContext,
-  type SweepEnd,
   type SweepMember,
   sweepMembers,
   sweepStates,
-} from "./experiment/sweep.ts";
+} from "./experiment/sweep/members.ts";
+export type { Rounds } from "./experiment/sweep/rounds.ts";
+export { type RoundResult, runSweep, type SweepContext, type SweepEnd } from "./experiment/sweep/run.ts";
 export { fittingWeights, toHost as hostTensors, toTensors as savedTensors } from "./experiment/tensors.ts";
-export type { TextEvaluation, TextOptions } from "./experiment/text/options.ts";
+// Language models: word by word beside each other
+export {
+  type ComparedModel,
+  type CompareOptions,
+  compareModels,
+  type LossComparison,
+  type Passage,
+} from "./experiment/text/compare.ts";
+export type { SplitScores, TextEvaluation, TextOptions } from "./experiment/text/options.ts";
 export {
   type TextExperiment,
   type TextSettings,

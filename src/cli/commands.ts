@@ -8,9 +8,11 @@ import "../../experiments/index.ts";
 import { askCommand } from "./ask.ts";
 import { benchCommands } from "./bench.ts";
 import type { CommandEntry } from "./command.ts";
+import { compareCommand } from "./compare.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
@@ -28,7 +30,9 @@ const commands: readonly CommandEntry[] = [
   trainCommand,
   sweepCommand,
   evalCommand,
+  compareCommand,
   askCommand,
+  generateCommand,
   rolloutCommand,
   runsCommand,
   studioCommand,

@@ -54,16 +54,16 @@ export function layer(from: string, values: unknown): SettingsLayer {
 }
 
 /** The settings in a YAML or JSON file. */
-export function configFile(path: string): SettingsLayer {
+export function configFile(path: string, option = "--config"): SettingsLayer {
   let text: string;
   try {
     text = readAtMost(path, largestText + 1);
   } catch (error) {
-    throw new UsageError(`--config ${path}: cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`${option} ${path}: cannot be read: ${(error as Error).message}`);
   }
-  const from = `config file ${path}`;
+  const from = `${option.slice(2)} file ${path}`;
   // JSON is YAML.
-  return { from, values: asTree(readYaml(text, `--config ${path}`) ?? {}, from) };
+  return { from, values: asTree(readYaml(text, `${option} ${path}`) ?? {}, from) };
 }
 
 /** `--set a.b=c`, any number of times; the value is read as YAML, so numbers, booleans and lists work. */

@@ -93,6 +93,11 @@ export class Output {
     this.#screen.write(this.#stdout, ended(written));
   }
 
+  /** A piece of a text that comes bit by bit, as it is; the caller ends the line. */
+  write(text: string): void {
+    this.#screen.write(this.#stdout, terminalText(text, this.color));
+  }
+
   /** A note for people, left out with `--quiet`. */
   note(text: string): void {
     if (!this.quiet) this.#screen.write(this.#stderr, ended(terminalText(text, this.noteColor)));

@@ -3,14 +3,18 @@ import { join, resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { BaseSettings, Kind } from "../experiment/kind.ts";
 import { experimentNames, kindOf, requireExperiment } from "../experiment/registry.ts";
-import type { Axis, Change, MemberState, SweepCallbacks, SweepMember } from "../experiment/sweep.ts";
+import type { Axis, Change, MemberState, SweepMember } from "../experiment/sweep/members.ts";
+import type { SweepCallbacks } from "../experiment/sweep/queue.ts";
+import type { Rounds } from "../experiment/sweep/rounds.ts";
+import type { RoundResult } from "../experiment/sweep/run.ts";
+import { parseSpace, type SearchSpace } from "../experiment/sweep/space.ts";
 import type { Spread, SweepResult } from "../report/sweep.ts";
 import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
 import { command } from "./command.ts";
-import { assignments, environmentSettings, layer, resolveSettings } from "./config.ts";
+import { assignments, configFile, environmentSettings, layer, resolveSettings } from "./config.ts";
 import { figureParams, writeFigure } from "./figure.ts";
 import type { Output } from "./output.ts";
-import { fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
+import { file, fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -22,6 +26,7 @@ export const sweepCommand = command({
   summary: "Train a grid of settings and seeds at the same budget, and file one result.",
   details:
     "--each makes one change at a time beside the unchanged experiment (an ablation), --vary every combination. " +
+    "With --rounds all members train for the first budget and the best few go on to the next. " +
     "Every member is a run folder under --out; started again, the same line resumes where it was stopped " +
     "(docs/sweeps.md).",
   examples: [
@@ -36,6 +41,15 @@ export const sweepCommand = command({
         "fwm sweep catbabi-qa-fwm --vary training.optimizer.learningRate=1e-3,2e-3 --seeds 1,2,3 --plan --out $EMPTY/vary",
     },
     {
+      line: "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml",
+      trial: "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml --plan --out $EMPTY/space",
+    },
+    {
+      line: "fwm sweep catbabi-qa-fwm --vary training.batch=32,64,128 --rounds 3000,30000 --keep 1",
+      trial:
+        "fwm sweep catbabi-qa-fwm --smoke --vary training.batch=4,8 --rounds 1,2 --keep 1 --set training.evalEvery=1 --out $EMPTY/rounds --results $EMPTY/results",
+    },
+    {
       line: "fwm sweep metarl-fwm --seeds 1,2,3",
       trial:
         "fwm sweep metarl-fwm --smoke --seeds 1,2 --steps 2 --out $EMPTY/agents --results $EMPTY/results",
@@ -43,9 +57,19 @@ export const sweepCommand = command({
   ],
   args: { experiment: oneOf(experimentNames()) },
   options: {
+    space: file({ help: "search space from a YAML file, such as experiments/searches/fwm.yaml" }),
     each: texts({ placeholder: "key=v1,v2", help: "one member per value, and one without any change" }),
     vary: texts({ placeholder: "key=v1,v2", help: "every combination of the values given this way" }),
     seeds: value({ placeholder: "n,n", help: "train every member once per seed" }, parseSeeds),
+    rounds: value(
+      { placeholder: "n,n", help: "steps at the end of each round: successive halving" },
+      parseCounts,
+    ),
+    keep: value(
+      { placeholder: "n,n", help: "with --rounds: settings that go on after each but the last" },
+      parseCounts,
+    ),
+    asha: integer({ min: 2, help: "with --rounds: asynchronous halving, one of so many goes on" }),
     set: texts({ placeholder: "key=value", help: "change a setting of all members" }),
     steps: integer({ min: 1, help: "steps each member trains; episodes of agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
@@ -62,13 +86,24 @@ export const sweepCommand = command({
     const definition = requireExperiment(args.experiment);
     const kind = kindOf(definition.settings);
     const name = options.name ?? `${args.experiment}${options.smoke ? "-smoke" : ""}-sweep`;
-    const axes = {
+    const space = options.space === undefined ? undefined : readSpace(options.space);
+    const own = {
       each: options.each.map((given) => parseAxis(given, "--each")),
       vary: options.vary.map((given) => parseAxis(given, "--vary")),
     };
-    const optionOf = (key: string): string =>
-      axes.vary.some((axis) => axis.key === key) ? "--vary" : key === "training.seed" ? "--seeds" : "--each";
-    const { steps, data } = options;
+    const axes = {
+      each: [...(space?.each ?? []), ...own.each],
+      vary: [...(space?.vary ?? []), ...own.vary],
+    };
+    const optionOf = (key: string): string => {
+      const isIn = (given: readonly Axis[]): boolean => given.some((axis) => axis.key === key);
+      if (isIn(own.vary)) return "--vary";
+      if (isIn(own.each)) return "--each";
+      return key === "training.seed" ? "--seeds" : `--space ${options.space}`;
+    };
+    const rounds = roundsOf(options, space);
+    const { data } = options;
+    const steps = rounds ? rounds.steps.at(-1) : options.steps;
     const settingsOf = (changes: readonly Change[]): BaseSettings =>
       resolveSettings(
         kind.schema,
@@ -76,6 +111,7 @@ export const sweepCommand = command({
           layer("experiment", definition.settings),
           ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
           environmentSettings(env, kind.schema),
+          ...(space ? [assignments(space.set, `--space ${options.space}`)] : []),
           assignments(options.set),
           flagLayer(kind, { steps, data, batch: undefined, seed: undefined }),
           ...changes.map(({ key, value: given }) => assignments([`${key}=${given}`], optionOf(key))),
@@ -83,12 +119,15 @@ export const sweepCommand = command({
         kind.renamed,
       ).settings;
     const base = settingsOf([]);
-    const { runSweep, sweepMembers, sweepStates } = await import("../experiment/sweep.ts");
+    const { sweepMembers, sweepStates } = await import("../experiment/sweep/members.ts");
+    const { checkRounds } = await import("../experiment/sweep/rounds.ts");
+    const { runSweep } = await import("../experiment/sweep/run.ts");
     const members = sweepMembers(
-      { ...axes, seeds: options.seeds ?? [] },
+      { ...axes, seeds: options.seeds ?? space?.seeds ?? [] },
       { experiment: args.experiment, out: options.out ?? join("runs", name) },
       settingsOf,
     );
+    if (rounds) checkRounds(rounds, members);
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
       return "finished";
@@ -100,6 +139,7 @@ export const sweepCommand = command({
       ...about,
       env,
       signal,
+      ...(rounds ? { rounds } : {}),
       ...(options.threads ? { threads: options.threads } : {}),
       // What is said of the data is the same for every member.
       onNote: once((said) => out.note(said)),
@@ -120,6 +160,7 @@ export const sweepCommand = command({
         state: end.reason,
         settings: base,
         paper: definition.paper as object | undefined,
+        ...(rounds ? { rounds: { rule: rounds.rule, measure: kind.best, rounds: end.rounds ?? [] } } : {}),
       },
     );
     const closing: string[] = [];
@@ -131,10 +172,54 @@ export const sweepCommand = command({
       const figure = await writeFigure(options, () => sweepFigure(result, kind));
       if (figure) closing.push(`figure ${figure}`);
     }
-    out.result(result, () => [showResult(result, kind, out.tableWidth), ...closing].join("\n"));
+    out.result(result, () =>
+      [
+        showResult(result, kind, out.tableWidth),
+        ...(end.rounds ?? []).map((round, i) => showRound(round, i, kind, out.tableWidth)),
+        ...closing,
+      ].join("\n"),
+    );
     return end.reason;
   },
 });
+
+/** The search space of a file. */
+function readSpace(path: string): SearchSpace {
+  const { values } = configFile(path, "--space");
+  return parseSpace(values, (reason) => new UsageError(`--space ${path}: not a search space`, { reason }));
+}
+
+/** The rounds that the options ask for, or else the search space; undefined where there is one budget. */
+function roundsOf(
+  given: {
+    readonly rounds: readonly number[] | undefined;
+    readonly keep: readonly number[] | undefined;
+    readonly asha: number | undefined;
+    readonly steps: number | undefined;
+  },
+  space: SearchSpace | undefined,
+): Rounds | undefined {
+  // One budget on the line overrules the rounds of a file.
+  const steps = given.rounds ?? (given.steps === undefined ? space?.rounds : undefined);
+  if (given.rounds && given.steps !== undefined) {
+    throw new UsageError("--steps and --rounds both give the budget", { hint: "leave --steps out" });
+  }
+  if (given.keep && given.asha) {
+    throw new UsageError("--keep and --asha are two ways to choose who goes on", {
+      hint: "give one of them",
+    });
+  }
+  if (!steps) {
+    const lost = given.keep ? "--keep" : given.asha ? "--asha" : undefined;
+    if (lost) throw new UsageError(`${lost} goes with --rounds`, { hint: "for example --rounds 3000,30000" });
+    return undefined;
+  }
+  const factor = given.asha ?? (given.keep ? undefined : space?.asha);
+  if (factor !== undefined) return { steps, rule: { name: "asha", factor } };
+  const keep = given.keep ?? space?.keep;
+  if (keep) return { steps, rule: { name: "halving", keep } };
+  throw new UsageError("--rounds: how many go on is missing", { hint: "give --keep 4, or --asha 3" });
+}
 
 /** Passes each text on the first time it comes. */
 function once(show: (text: string) => void): (text: string) => void {
@@ -165,6 +250,17 @@ function parseSeeds(given: string, name: string): readonly number[] {
   if (seeds.every(Number.isSafeInteger) && new Set(seeds).size === seeds.length) return seeds;
   throw new UsageError(
     `${name}: expected different whole numbers, such as 1,2,3, got ${JSON.stringify(given)}`,
+  );
+}
+
+/** Whole numbers above 0. */
+function parseCounts(given: string, name: string): readonly number[] {
+  const counts = given
+    .split(",")
+    .map((part) => (/^[\d_]+$/.test(part.trim()) ? Number(part.replaceAll("_", "")) : 0));
+  if (counts.every((count) => Number.isSafeInteger(count) && count > 0)) return counts;
+  throw new UsageError(
+    `${name}: expected whole numbers above 0, such as 3000,30000, got ${JSON.stringify(given)}`,
   );
 }
 
@@ -238,6 +334,21 @@ function showSweep(
     },
     stop,
   };
+}
+
+/** What a round decided, as a table. */
+function showRound({ steps, ranking }: RoundResult, i: number, kind: Kind, width: number): string {
+  const measure = kind.measures[kind.best]!;
+  const shown = table(
+    [
+      [`round ${i + 1}: ${thousands(steps)} ${kind.unit}s`, `best ${measure.label}`, "kept"],
+      ...ranking.map(({ name, value: reached, kept }) => [
+        ...[name, reached === null ? "-" : showMeasure(measure, reached), kept ? "yes" : ""],
+      ]),
+    ],
+    width,
+  );
+  return `\n${shown}`;
 }
 
 /** The members as a table, in the terms of the result file. */

@@ -21,8 +21,8 @@ export type PrefetchReply =
   | { readonly kind: "batch"; readonly batch: Batch; readonly state: BatcherState }
   | { readonly kind: "failed"; readonly name: string; readonly message: string };
 
-/** What the worker is asked: one more batch, or to end. */
-export type PrefetchRequest = "more" | "end";
+/** What the worker is asked: one more batch, to open another stream at a place, or to end. */
+export type PrefetchRequest = "more" | "end" | Pick<PrefetchOrder, "spec" | "state">;
 
 /** A stream of batches that a worker keeps ahead of its reader. */
 export class PrefetchedBatches {
@@ -31,8 +31,12 @@ export class PrefetchedBatches {
   #waiting: ((reply: PrefetchReply) => void) | undefined;
   #failure: Extract<PrefetchReply, { kind: "failed" }> | undefined;
   #state: BatcherState | undefined;
+  readonly #ahead: number;
+  /** Whether batches that still come are of a stream that was left. */
+  #reopening = false;
 
-  private constructor(order: PrefetchOrder) {
+  private constructor(order: PrefetchOrder, ahead: number) {
+    this.#ahead = ahead;
     this.#worker = startWorker(order);
     this.#worker.on("message", (reply: PrefetchReply) => this.#receive(reply));
     this.#worker.on("error", (error) => {
@@ -53,11 +57,23 @@ export class PrefetchedBatches {
     settings: BatchSettings,
     options: { state?: BatcherState; ahead?: number } = {},
   ): Promise<PrefetchedBatches> {
-    const batches = new PrefetchedBatches({ spec, settings, state: options.state ?? null });
-    const reply = await batches.#take();
-    batches.#state = reply.state;
-    for (let i = 0; i < (options.ahead ?? 8); i++) batches.#ask("more");
+    const { state = null, ahead = 8 } = options;
+    const batches = new PrefetchedBatches({ spec, settings, state }, ahead);
+    await batches.#begin();
     return batches;
+  }
+
+  /** Goes over to another stream at the same place, as if it had been opened there: batches made ahead are dropped. */
+  async reopen(spec: StreamSpec): Promise<void> {
+    this.#ready.length = 0;
+    this.#reopening = true;
+    this.#ask({ spec, state: this.state() });
+    await this.#begin();
+  }
+
+  async #begin(): Promise<void> {
+    this.#state = (await this.#take()).state;
+    for (let i = 0; i < this.#ahead; i++) this.#ask("more");
   }
 
   /** The next batch. One at a time: wait for it before asking again. */
@@ -95,6 +111,8 @@ export class PrefetchedBatches {
   }
 
   #receive(reply: PrefetchReply): void {
+    if (this.#reopening && reply.kind === "batch") return;
+    this.#reopening = false;
     const waiting = this.#waiting;
     if (reply.kind === "failed") this.#failure ??= reply;
     if (waiting !== undefined) {

@@ -20,13 +20,24 @@ function failed(error: unknown): void {
 }
 
 try {
-  const { spec, settings, state } = workerData as PrefetchOrder;
-  const source = await openStream(spec);
-  const batcher =
-    state === null ? new StreamBatcher(source, settings) : StreamBatcher.resume(source, settings, state);
-  reply({ kind: "ready", state: batcher.state() });
+  const { settings, ...first } = workerData as PrefetchOrder;
+  const open = async ({ spec, state }: Omit<PrefetchOrder, "settings">): Promise<StreamBatcher> => {
+    const source = await openStream(spec);
+    const opened =
+      state === null ? new StreamBatcher(source, settings) : StreamBatcher.resume(source, settings, state);
+    reply({ kind: "ready", state: opened.state() });
+    return opened;
+  };
+  let batcher = await open(first);
   port.on("message", (request: PrefetchRequest) => {
     if (request === "end") return port.close();
+    if (request !== "more") {
+      // Nothing is asked for before the reply to this.
+      open(request).then((opened) => {
+        batcher = opened;
+      }, failed);
+      return;
+    }
     try {
       const batch = batcher.next();
       const arrays = [batch.tokens, batch.targets, batch.questions, batch.tasks];

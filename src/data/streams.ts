@@ -6,7 +6,7 @@
 import { type Story, storyTokens } from "../babi/format.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { integer, keyOf, permutation } from "../random.ts";
+import { integer, keyOf, permutation, uniform } from "../random.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
 
 /** One story as numbers: `answers[i]` is 1 where token i answers the question before it. */
@@ -82,17 +82,51 @@ export function endlessSource(generate: (position: number) => Story): StorySourc
   };
 }
 
+/** From generated story number `from` on, a story is of a task with the probability in `shares`; they add up to 1. */
+export interface ShareChange {
+  readonly from: number;
+  readonly shares: Readonly<Record<number, number>>;
+}
+
 /**
  * The generator's endless stream: a mixture of all tasks in the proportions of the real training set, or of
- * some tasks in equal parts.
+ * some tasks in equal parts; from the first of `changes` on, in the shares that they give.
  */
-export function generatedSource(seed: number, tasks: readonly number[] = allTasks): StorySource {
-  if (tasks.length === allTasks.length) return endlessSource((position) => streamStory(seed, position));
+export function generatedSource(
+  seed: number,
+  tasks: readonly number[] = allTasks,
+  changes: readonly ShareChange[] = [],
+): StorySource {
   const key = keyOf(seed, "task of story");
   return endlessSource((position) => {
-    const task = tasks[integer(key, position, tasks.length)]!;
+    const change = changes.findLast(({ from }) => from <= position);
+    if (change === undefined && tasks.length === allTasks.length) return streamStory(seed, position);
+    const task = change
+      ? drawTask(change.shares, uniform(key, position))
+      : tasks[integer(key, position, tasks.length)]!;
     return generateStory({ task, seed, index: position });
   });
+}
+
+/** The task at `draw` (0 to 1) when the shares lie end to end, in the order of the tasks. */
+function drawTask(shares: ShareChange["shares"], draw: number): number {
+  const entries = Object.entries(shares).filter(([, share]) => share > 0);
+  let left = draw;
+  for (const [task, share] of entries) {
+    left -= share;
+    if (left < 0) return Number(task);
+  }
+  // The shares add up to 1 but for rounding.
+  return Number(entries.at(-1)![0]);
+}
+
+/** How many generated stories a stream has given before a position of an epoch; a fraction of 1: generated ones alone. */
+export function generatedStories(
+  at: { readonly storiesPerEpoch: number | null; readonly epoch: number; readonly position: number },
+  generatedFraction: number,
+): number {
+  const among = (stories: number): number => Math.floor(stories * generatedFraction);
+  return at.epoch * among(at.storiesPerEpoch ?? 0) + among(at.position);
 }
 
 /**
@@ -115,13 +149,12 @@ export function mixedSource(
   // The fewest stories with all real ones among them. The division may round either way: begin one below.
   let storiesPerEpoch = Math.floor(real.storiesPerEpoch / (1 - generatedFraction)) - 1;
   while (storiesPerEpoch - generatedBefore(storiesPerEpoch) < real.storiesPerEpoch) storiesPerEpoch++;
-  const generatedPerEpoch = generatedBefore(storiesPerEpoch);
   return {
     storiesPerEpoch,
     story(epoch, position) {
       const before = generatedBefore(position);
       return generatedBefore(position + 1) > before
-        ? generated.story(0, epoch * generatedPerEpoch + before)
+        ? generated.story(0, generatedStories({ storiesPerEpoch, epoch, position }, generatedFraction))
         : real.story(epoch, position - before);
     },
   };

@@ -29,7 +29,7 @@ import { modelConfig } from "./savedModel.ts";
 import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
 
 /** A run to start, or one to resume. */
-export type RunPlan =
+export type RunPlan = (
   | {
       readonly action: "start";
       readonly experiment: string;
@@ -38,7 +38,11 @@ export type RunPlan =
       /** A run, checkpoint or model folder whose weights to start with. */
       readonly init?: string;
     }
-  | { readonly action: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number };
+  | { readonly action: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number }
+) & {
+  /** Steps after which the run pauses, to be resumed; an evaluation's. */
+  readonly pauseAt?: number;
+};
 
 /** How a command trains. */
 export interface RunContext extends SessionContext {
@@ -88,7 +92,7 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
       const end = await train(
         { step: (step) => session.step(step), evaluate: (signal) => session.evaluate(signal, loop.beat) },
         loop.run,
-        loop.settings,
+        { ...loop.settings, ...(plan.pauseAt === undefined ? {} : { pauseAt: plan.pauseAt }) },
         { firstStep, progress },
         context.signal,
         context.callbacks,
@@ -139,7 +143,9 @@ async function closing(run: Run, work: () => Promise<RunEnd>): Promise<RunEnd> {
   let note: string | undefined;
   try {
     const end = await work();
-    state = end.reason === "interrupted" ? "interrupted" : "finished";
+    const { reason, step } = end;
+    state = reason === "interrupted" || reason === "paused" ? "interrupted" : "finished";
+    if (reason === "paused") note = `paused after ${step} steps`;
     return end;
   } catch (error) {
     if (error instanceof Error) {

@@ -3,6 +3,7 @@
  * is in `load.ts`.
  */
 export type { TraceRow } from "../model/sequence.ts";
+export type { GeneratedWord, GenerateOptions } from "./generate.ts";
 export { AssociativeMemory, type MemoryDocument, type MemoryOptions, type Vector } from "./memory.ts";
 export {
   FwmModel,

@@ -1,16 +1,18 @@
 /** A trained model ready to answer, made from the bytes of its files. Works in Node and in a browser. */
 import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
-import { DataError } from "../errors.ts";
-import { stateAttrs } from "../graph/index.ts";
+import { DataError, UsageError } from "../errors.ts";
+import { input, state, stateAttrs } from "../graph/index.ts";
 import { sizeOf } from "../graph/tensor.ts";
 import { buildSystem, type SystemSettings, systemSchema } from "../model/registry.ts";
 import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { State } from "../runtime/state.ts";
 import { decodeUtf8, parseJson } from "../store/json.ts";
 import { type ModelConfig, parseModelConfig } from "../store/modelConfig.ts";
 import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
+import { type GeneratedWord, type GenerateOptions, generateText } from "./generate.ts";
 import { StepProgram, StepPrograms } from "./stepProgram.ts";
 import { Stream, type StreamOptions, type StreamSource, Streams } from "./stream.ts";
 
@@ -45,6 +47,12 @@ const largestState = 2 ** 27;
 /** Most bytes that the state of streams stepped together may take, and most of them. */
 const largestStates = 2 ** 30;
 const mostRows = 2 ** 16;
+
+/** What models of the kinds of this package do; those of other kinds may be used either way. */
+const uses = {
+  catbabi: { does: "answers questions about a story", by: "fwm ask, model.stream()" },
+  text: { does: "continues text", by: "fwm generate, model.generate()" },
+} as const;
 
 /** Checks that `config.json` is of a model that reads tokens. */
 export function tokenModelConfig(value: unknown, file = "config.json"): TokenModelConfig {
@@ -115,13 +123,16 @@ export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmMod
     : safetensors;
   const { system, weights } = buildModel(config.system, tensors, at("model.safetensors"));
   const words = jsonOf(files.vocab, at("vocab.json"));
-  const vocabulary = vocabularyOf(words, config.system.vocabulary, at("vocab.json"));
+  const vocabulary = vocabularyOf(words, config, at("vocab.json"));
   return new FwmModel(config, vocabulary, system, weights, options);
 }
 
-/** A model that answers. Its streams share the compiled program; `release` frees it. */
+/** A model that answers, or continues text. Its streams share the compiled program; `release` frees it. */
 export class FwmModel implements StreamSource {
   private readonly programs: StepPrograms;
+  private readonly name: string;
+  /** Sizes of the vectors that a step can be traced by. */
+  readonly traceSizes: ReadonlyMap<string, number>;
   /** Whether its files were compared with a manifest; without one, damage may go unseen. */
   readonly verified: boolean;
 
@@ -131,11 +142,13 @@ export class FwmModel implements StreamSource {
     readonly vocabulary: Vocabulary,
     private readonly system: SequenceModel,
     weights: ReadonlyMap<string, Float32Array>,
-    { runtime, threads = 1, verified = false }: ModelOptions,
+    { runtime, threads = 1, name = "the model", verified = false }: ModelOptions,
   ) {
+    this.name = name;
     this.verified = verified;
-    this.programs = new StepPrograms((rows) =>
-      StepProgram.compile(system, weights, rows, runtime, { threads }),
+    this.traceSizes = traceSizes(system);
+    this.programs = new StepPrograms((shape) =>
+      StepProgram.compile(system, weights, shape, runtime, { threads }),
     );
   }
 
@@ -149,14 +162,34 @@ export class FwmModel implements StreamSource {
     return this.system.tracer;
   }
 
-  /** A new stream, with an empty memory. */
+  /** Recurrent state of a stream. */
+  get recurrent(): StreamSource["recurrent"] {
+    return this.system.recurrent;
+  }
+
+  /** A new stream, with an empty memory. A model of text has none: a `UsageError`. */
   stream(options: StreamOptions = {}): Stream {
+    this.refuse("text", "catbabi");
     return new Stream(this, options);
   }
 
   /** Streams that are stepped together: faster than as many single ones. */
   streams(count: number, options: StreamOptions = {}): Streams {
+    this.refuse("text", "catbabi");
     return new Streams(this, count, options);
+  }
+
+  /** Continues text word by word, from an empty memory; a model of stories does not: a `UsageError`. */
+  generate(options: GenerateOptions = {}): AsyncGenerator<GeneratedWord, void, undefined> {
+    this.refuse("catbabi", "text");
+    return generateText(this, options);
+  }
+
+  private refuse(kind: keyof typeof uses, wanted: keyof typeof uses): void {
+    if (this.config.kind !== kind) return;
+    throw new UsageError(`${this.name}: a model of the kind ${kind}: it ${uses[kind].does}`, {
+      hint: `use it with ${uses[kind].by}; a model of the kind ${wanted} ${uses[wanted].does}`,
+    });
   }
 
   /** How many streams can be stepped together. */
@@ -164,15 +197,21 @@ export class FwmModel implements StreamSource {
     return Math.min(mostRows, Math.floor(largestStates / stateBytes(this.system)));
   }
 
-  /** The compiled step for a number of rows over a state of its own; streams call this. */
-  program(rows: number): Promise<Program> {
-    return this.programs.instance(rows);
+  /** The compiled step, or chunk of `tokens` steps, for a number of rows, over a state of its own unless one is given. */
+  program(rows: number, tokens = 1, own?: State): Promise<Program> {
+    return this.programs.instance({ rows, tokens }, own);
   }
 
   /** Frees the runtime's memory. The model's streams cannot read any more. */
   async release(): Promise<void> {
     await this.programs.release();
   }
+}
+
+function traceSizes(system: SequenceModel): Map<string, number> {
+  const before = system.recurrent.map(({ name, shape }) => state(name, shape(1)));
+  const { trace } = system.step(input("tokens", [1], "i32"), before);
+  return new Map(Object.entries(trace).map(([name, { shape }]) => [name, sizeOf(shape)]));
 }
 
 function isBytes(value: unknown): value is Uint8Array | ArrayBuffer {
@@ -185,14 +224,18 @@ function jsonOf(value: unknown, file: string): unknown {
   return value;
 }
 
-function vocabularyOf(words: unknown, size: number, file: string): Vocabulary {
+function vocabularyOf(words: unknown, { kind, system }: TokenModelConfig, file: string): Vocabulary {
+  const size = system.vocabulary;
   if (!Array.isArray(words) || !words.every((word) => typeof word === "string")) {
     throw new DataError(`${file}: expected a list of words`);
   }
-  if (words.length !== size || new Set(words).size !== size) {
+  const different = new Set(words).size;
+  // A text may have fewer words than the model has rows for.
+  const fits = kind === "text" ? words.length <= size && words.length > 0 : words.length === size;
+  if (!fits || different !== words.length) {
     throw new DataError(`${file}: the vocabulary does not fit the model`, {
-      expected: `${size} different words`,
-      found: `${words.length}, of which ${new Set(words).size} different`,
+      expected: `${kind === "text" ? "at most " : ""}${size} different words`,
+      found: `${words.length}, of which ${different} different`,
     });
   }
   return new Vocabulary(words);

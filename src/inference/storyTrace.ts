@@ -6,6 +6,7 @@ import { UsageError } from "../errors.ts";
 import { fwmVariants, type KeyCombination } from "../model/fwm.ts";
 import type { SystemSettings } from "../model/registry.ts";
 import type { NamedVectors } from "../model/sequence.ts";
+import type { Program } from "../runtime/program.ts";
 import { parseLine } from "./sentences.ts";
 import { tracePrefix } from "./stepProgram.ts";
 import { StoryMemory } from "./storyMemory.ts";
@@ -70,8 +71,10 @@ export interface StoryTrace {
 }
 
 /** What a trace needs of a model. */
-export interface TracedModel extends StreamSource {
+export interface TracedModel extends Pick<StreamSource, "vocabulary" | "tracer"> {
   readonly config: { readonly system: SystemSettings };
+  /** The compiled step for a number of rows, over a state of its own. */
+  program(rows: number): Promise<Program>;
 }
 
 /** Longest story that is traced, in tokens: every one is a step. */

@@ -48,6 +48,7 @@ import {
   transpose,
   unsqueeze,
 } from "../graph/index.ts";
+import { withChunks } from "./chunk.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type NormWeights, norm, normWeights } from "./norm.ts";
 import { joinHeads, splitHeads } from "./relativeAttention.ts";
@@ -272,7 +273,7 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
     );
     return { top, state: after };
   };
-  return {
+  return withChunks({
     parameters: [
       table,
       ...(project ? [project.W] : []),
@@ -297,7 +298,7 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
       const made = run(unsqueeze(tokens, 1), before, { drop: (x) => x });
       return { logits: linear(output, squeeze(made.top, 1)), state: made.state, trace: {} };
     },
-  };
+  });
 }
 
 function flops(settings: DeltaNetSettings, { tokens, positions, window }: Work): number {

@@ -3,11 +3,23 @@
  *
  *   e_t = Emb(x_t)   h_t = LSTM(e_t, h_{t-1})   y_t = softmax(W_s (h_t + FWM(h_t, F_t)))
  *
+ * In training, rows of Emb, connections of the LSTM, features of h and of the output's input may be dropped. The
+ * authors drop nothing, and all rates are 0 unless an experiment sets them.
+ *
  * Weight counts and initial values follow the released program: 693,985 weights at vocabulary 200 and
  * sizes 256 / 256 / 32 with three reads.
  */
 import { z } from "zod";
-import { gatherRows, scoped, state } from "../graph/index.ts";
+import {
+  elementDropout,
+  gatherRows,
+  lockedDropout,
+  scoped,
+  state,
+  type Tensor,
+  weightDropout,
+  wordDropout,
+} from "../graph/index.ts";
 import {
   type FwmSizes,
   type FwmVariant,
@@ -17,6 +29,7 @@ import {
   fwmVariants,
   fwmWeights,
   keysOf,
+  readTrace,
   releasedCatbabi,
   traceOf,
 } from "./fwm.ts";
@@ -24,7 +37,15 @@ import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
-import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
+import {
+  dropoutRate,
+  type SequenceModel,
+  type System,
+  size,
+  tokenSizes,
+  type WindowInput,
+  type Work,
+} from "./sequence.ts";
 
 const schema = z.strictObject({
   name: z.literal("fwm"),
@@ -39,6 +60,14 @@ const schema = z.strictObject({
   keys: z.enum(["product", "concat"]),
   /** Tokens per chunk of the loop over the writes; a matter of speed only. */
   chunk: z.int().min(1).max(4096),
+  /** Words erased from the embedding. */
+  wordDropout: dropoutRate,
+  /** Recurrent connections of the LSTM. */
+  weightDropout: dropoutRate,
+  /** Features of h, before the memory and the output see it. */
+  hiddenDropout: dropoutRate,
+  /** Entries of h + FWM(h, F), before the output. */
+  outputDropout: dropoutRate,
 });
 
 /** Settings of the system. */
@@ -63,10 +92,16 @@ export const fwmDefaults: FwmSettings = {
   variant: "releasedCatbabi",
   keys: "product",
   chunk: 50,
+  wordDropout: 0,
+  weightDropout: 0,
+  hiddenDropout: 0,
+  outputDropout: 0,
 };
 
+type DropoutRates = Pick<FwmSettings, "wordDropout" | "weightDropout" | "hiddenDropout" | "outputDropout">;
+
 /** Sizes and variant of a model. */
-export interface FwmModelConfig extends FwmSizes {
+export interface FwmModelConfig extends FwmSizes, Partial<DropoutRates> {
   readonly vocabulary: number;
   readonly embedding: number;
   readonly variant?: FwmVariant;
@@ -77,6 +112,7 @@ export interface FwmModelConfig extends FwmSizes {
 /** Builds the model. */
 export function fwmModel(config: FwmModelConfig): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: H, variant = releasedCatbabi, chunk } = config;
+  const { wordDropout: pw = 0, weightDropout: pr = 0, hiddenDropout: ph = 0, outputDropout: po = 0 } = config;
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   const controller: LstmWeights = lstmWeights("lstm", { in: E, hidden: H }, variant.cell);
   const memory: FwmWeights = fwmWeights("fwm", config, variant);
@@ -86,6 +122,40 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     { bias: false, weight: { kind: "normal", mean: 0, std: Math.sqrt(2 / (H + V)) } },
   );
   const maps = [memory.write, memory.read, memory.out, output];
+  /** The layers below the output over a window. */
+  const layers = ({
+    tokens,
+    state: [h, c, F],
+    training,
+    mask,
+    positions,
+    exact = !training,
+  }: WindowInput) => {
+    const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
+      training ? kind(x, rate, `dropout.${name}`) : x;
+    const words = drop(wordDropout, table, pw, "word");
+    const run = embeddedLstm(
+      controller,
+      words,
+      tokens,
+      { h: h!, c: c! },
+      {
+        ...(mask ? { mask } : {}),
+        droppedWh: drop(weightDropout, controller.Wh, pr, "Wh"),
+      },
+    );
+    const seen = drop(lockedDropout, run.h, ph, "hidden");
+    const read = fwmWindow(memory, seen, F!, {
+      ...(mask ? { mask } : {}),
+      ...(positions ? { positions } : {}),
+      ...(chunk ? { chunk } : {}),
+      // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
+      ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
+    });
+    const y = drop(elementDropout, read.y, po, "output");
+    return { ...read, y, state: [run.state.h, run.state.c, read.F] };
+  };
+  const logits = (y: Tensor): Tensor => scoped("output", () => linear(output, y));
   return {
     parameters: [
       table,
@@ -99,19 +169,16 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "c", shape: (B) => [B, H] },
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
-    window({ tokens, state: [h, c, F], training, mask, positions, exact = !training }) {
-      const run = embeddedLstm(controller, table, tokens, { h: h!, c: c! }, mask ? { mask } : {});
-      const read = fwmWindow(memory, run.h, F!, {
-        ...(mask ? { mask } : {}),
-        ...(positions ? { positions } : {}),
-        ...(chunk ? { chunk } : {}),
-        // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
-        ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
-      });
+    window(input) {
+      const { y, state: after, residual } = layers(input);
+      return { logits: logits(y), state: after, ...(residual ? { residual } : {}) };
+    },
+    chunk(input) {
+      const { y, state: after, written, read } = layers({ ...input, training: false });
       return {
-        logits: scoped("output", () => linear(output, read.y)),
-        state: [run.state.h, run.state.c, read.F],
-        ...(read.residual ? { residual: read.residual } : {}),
+        logits: logits(y),
+        state: after,
+        trace: { k1: written.k1, k2: written.k2, ...readTrace(read!) },
       };
     },
     step(tokens, [h, c, F]) {

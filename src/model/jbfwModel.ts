@@ -44,6 +44,7 @@ import {
   where,
   zeros,
 } from "../graph/index.ts";
+import { withChunks } from "./chunk.ts";
 import { linear, linearWeights, symmetric } from "./linear.ts";
 import { norm, normWeights } from "./norm.ts";
 import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
@@ -104,7 +105,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">): SequenceModel {
     return g;
   };
 
-  return {
+  return withChunks({
     parameters: [table, W, C.W, C.b!, ln.gain, ln.bias, output.W],
     recurrent: [
       { name: "h", shape: (B) => [B, N] },
@@ -168,7 +169,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">): SequenceModel {
       const after = add(mul(A!, decay), mul(outer, fastRate));
       return { logits: linear(output, next), state: [next, after], trace: {} };
     },
-  };
+  });
 }
 
 /**

@@ -81,6 +81,11 @@ interface TextMetrics {
 
 /** The figure as SVG text. */
 export async function drawFigure(figure: FigureSpec): Promise<string> {
+  return drawSpec(specOf(figure));
+}
+
+/** What Vega-Lite describes, as SVG text. */
+export async function drawSpec(spec: TopLevelSpec): Promise<string> {
   const [vega, { compile }] = await Promise.all([import("vega"), import("vega-lite")]).catch(
     (error: unknown) => {
       throw missingPackage("a figure", ["vega", "vega-lite"], error);
@@ -89,7 +94,7 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
   // Without a canvas Vega takes letters for wider than they are, and leaves that room blank.
   const { textMetrics } = vega as unknown as { textMetrics: TextMetrics };
   textMetrics.width = (item, text) => textWidth(String(text), item.fontSize ?? 11, item.fontWeight);
-  const view = new vega.View(vega.parse(compile(specOf(figure)).spec), { renderer: "none" });
+  const view = new vega.View(vega.parse(compile(spec).spec), { renderer: "none" });
   try {
     return await view.toSVG();
   } finally {
@@ -98,7 +103,7 @@ export async function drawFigure(figure: FigureSpec): Promise<string> {
 }
 
 /** Pixels that a text takes up in a sans-serif face, rather too many than too few. */
-function textWidth(text: string, size: number, weight?: string | number): number {
+export function textWidth(text: string, size: number, weight?: string | number): number {
   return text.length * size * (weight === "bold" || Number(weight) >= 600 ? 0.66 : 0.6);
 }
 

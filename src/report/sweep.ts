@@ -103,6 +103,16 @@ export interface SweepResult {
   readonly members: readonly MemberResult[];
   /** Only where changes were trained with several seeds. */
   readonly seeds: readonly SeedsResult[];
+  /** Only where members trained in rounds. */
+  readonly rounds?: SweptRounds;
+}
+
+/** The rounds of a sweep: what each decided, by which measure. */
+export interface SweptRounds {
+  readonly rule: object;
+  /** The validation measure that ranks. */
+  readonly measure: string;
+  readonly rounds: readonly object[];
 }
 
 /** What the folders do not say of a sweep. */
@@ -116,6 +126,7 @@ export interface SweepAbout {
   readonly steps: number;
   readonly settings: unknown;
   readonly paper: object | undefined;
+  readonly rounds?: SweptRounds;
 }
 
 /** Collects a sweep's result from the folders of its members. */
@@ -175,7 +186,7 @@ async function collectMember(
   // Twenty tasks by a hundred points by every member is more than a result has to carry.
   const whole = metrics.map((record) => ({
     ...record,
-    values: picked(record.values, (name) => !/^task\d+$/.test(name)),
+    values: picked(record.values, (name) => !/^(task|share)\d+$/.test(name)),
   }));
   return {
     ...known,

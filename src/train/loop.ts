@@ -37,6 +37,8 @@ export interface LoopRun {
 /** How the loop runs. */
 export interface LoopSettings {
   readonly steps: number;
+  /** Steps after which to pause, an evaluation's: what follows when resumed equals a run that never paused. */
+  readonly pauseAt?: number;
   readonly logEvery: number;
   /** Steps between evaluations; 0: at the end of every epoch. */
   readonly evalEvery: number;
@@ -92,7 +94,7 @@ export interface LoopCallbacks {
 /** How a run ended. */
 export interface LoopEnd {
   readonly step: number;
-  readonly reason: "finished" | "interrupted" | "patience";
+  readonly reason: "finished" | "interrupted" | "paused" | "patience";
   readonly progress: LoopProgress;
 }
 
@@ -115,6 +117,7 @@ export async function train(
   let { progress } = from;
   let saved = from.firstStep;
   const speed = new Speedometer();
+  const last = Math.min(settings.pauseAt ?? steps, steps);
 
   const save = async (step: number, best: boolean): Promise<void> => {
     await run.save(step, { best, progress });
@@ -151,7 +154,7 @@ export async function train(
     const over = await evaluate(from.firstStep);
     if (over) return over;
   } else if (exhausted()) return end(from.firstStep, "patience");
-  for (let i = from.firstStep; i < steps; i++) {
+  for (let i = from.firstStep; i < last; i++) {
     if (signal.aborted) return interrupted(i, false);
     const report = await task.step(i);
     if (report.nonFinite !== undefined) throw diverged(i, report, saved, settings.unit);
@@ -174,7 +177,7 @@ export async function train(
       if (over) return over;
     } else if (done % saveEvery === 0) await save(done, false);
   }
-  return end(steps, "finished");
+  return last < steps ? end(last, "paused") : end(steps, "finished");
 }
 
 function isBetter(value: number, best: number | null, better: "higher" | "lower"): boolean {

@@ -84,6 +84,8 @@ export interface EvaluatedWindow {
   readonly losses: Float32Array;
   /** i32, as the targets: the most probable token at each. */
   readonly predicted: Int32Array;
+  /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
+  readonly hidden?: Float32Array;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -331,16 +333,23 @@ export class SequenceEvaluator {
     }
   }
 
-  /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
-  async run(batch: TokenBatch, { temperature }: { temperature?: number } = {}): Promise<EvaluatedWindow> {
+  /**
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with the
+   * hidden vectors if they are wanted.
+   */
+  async run(
+    batch: TokenBatch,
+    { temperature, hidden = false }: { temperature?: number; hidden?: boolean } = {},
+  ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const program = await this.programs.get(`${shapeName(batch)}${isSoftened ? " softened" : ""}`, () => {
+    const form = `${isSoftened ? " softened" : ""}${hidden ? " hidden" : ""}`;
+    const program = await this.programs.get(`${shapeName(batch)}${form}`, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how));
+        : evaluated(lossWindow(this.model, batch, prefix, how), hidden);
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -353,6 +362,7 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
+      ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
     };
   }
 
@@ -365,8 +375,14 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated({ updates, loss, losses, predicted }: LossWindow) {
-  return { updates, outputs: { loss, losses, ...(predicted ? { predicted } : {}) } };
+function evaluated({ updates, loss, losses, predicted, hidden }: LossWindow, withHidden: boolean) {
+  if (withHidden && !hidden) {
+    throw new UsageError("the system shows no hidden vectors", {
+      hint: "the language models awd-lstm, awd-fwm and awd-txl do",
+    });
+  }
+  const more = { ...(predicted ? { predicted } : {}), ...(withHidden && hidden ? { hidden } : {}) };
+  return { updates, outputs: { loss, losses, ...more } };
 }
 
 function evalPrefix(batch: number): string {
@@ -407,7 +423,8 @@ function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
+/** A window with its losses. */
+export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
   readonly objective: Tensor;
@@ -416,7 +433,8 @@ interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
   readonly predicted?: Tensor;
 }
 
-function lossWindow(
+/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
+export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
   prefix: string,

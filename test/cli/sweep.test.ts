@@ -1,6 +1,6 @@
 /** `fwm sweep` as a person uses it: plan, run, stop, kill, go on, misuse. */
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
@@ -153,8 +153,36 @@ describe("an ablation by one line", () => {
   });
 });
 
+test("rounds: the result has both, and the table shows who was kept", async () => {
+  const rounds = [
+    ...["sweep", "catbabi-qa-fwm", ...small.slice(0, 1), ...small.slice(3), "training.evalBatch=250"],
+    ...["--vary", "system.reads=1,2", "--rounds", "3,6", "--keep", "1", "--results", results],
+    ...["--out", join(scratch, "rounds"), "--name", "rounds"],
+  ];
+  const { code, stdout, stderr } = await run(rounds);
+  expect([code, stderr]).toEqual([0, expect.stringContaining("paused after 3 steps")]);
+  const document = JSON.parse(readFileSync(join(results, "rounds.json"), "utf8")) as SweepResult;
+  expect(document).toMatchObject({
+    steps: 6,
+    rounds: { rule: { name: "halving", keep: [1] }, measure: "loss", rounds: [{ steps: 3 }, { steps: 6 }] },
+  });
+  expect(document.members.map(({ state, steps }) => [state, steps]).sort()).toEqual([
+    ["finished", 6],
+    ["pruned", 3],
+  ]);
+  const kept = document.members.find(({ state }) => state === "finished")!;
+  expect(stdout).toMatch(new RegExp(`round 1: 3 steps +best loss +kept\n${kept.name} +[\\d.]+ +yes\n`));
+});
+
 describe("what a person may get wrong", () => {
   const base = ["sweep", "catbabi-qa-fwm", "--smoke"];
+  let files = 0;
+  /** A file with some content. */
+  const file = (content: string): string => {
+    const path = join(scratch, `space-${files++}.yaml`);
+    writeFileSync(path, content);
+    return path;
+  };
   const misuse: [string, string[], RegExp, number][] = [
     ["an unknown experiment", ["sweep", "catbabi-qa-fmw", "--seeds", "1"], /catbabi-qa-fwm/, 2],
     ["no experiment", ["sweep", "--seeds", "1"], /experiment/, 2],
@@ -168,6 +196,46 @@ describe("what a person may get wrong", () => {
     ["seeds that are no numbers", [...base, "--seeds", "1,b"], /--seeds: expected .*"1,b"/, 2],
     ["a seed twice", [...base, "--seeds", "1,1"], /--seeds: expected different/, 2],
     ["a setting of stories for agents", ["sweep", "metarl-fwm", "--each", "system.keys=concat"], /keys/, 2],
+    ["a round without more", [...base, "--seeds", "1,2", "--rounds", "25"], /how many go on is missing/, 2],
+    ["one round", [...base, "--seeds", "1", "--rounds", "25", "--keep", "1"], /at least two numbers/, 2],
+    [
+      "rounds that are no numbers",
+      [...base, "--seeds", "1", "--rounds", "25,x"],
+      /--rounds: expected whole/,
+      2,
+    ],
+    [
+      "rounds that end between evaluations",
+      [...base, "--seeds", "1", "--rounds", "10,50", "--keep", "1"],
+      /not evaluated at step 10/,
+      2,
+    ],
+    ["two budgets", [...base, "--seeds", "1", "--rounds", "25,50", "--steps", "50"], /leave --steps out/, 2],
+    ["who goes on, without rounds", [...base, "--seeds", "1", "--keep", "1"], /--keep goes with --rounds/, 2],
+    [
+      "two ways to go on",
+      [...base, "--rounds", "25,50", "--keep", "1", "--asha", "2"],
+      /give one of them/,
+      2,
+    ],
+    [
+      "a space that is not there",
+      [...base, "--space", join(scratch, "none.yaml")],
+      /--space .*cannot be read/,
+      2,
+    ],
+    [
+      "a space with an unknown key",
+      [...base, "--space", file("varry: {}")],
+      /not a search space\n[\s\S]*varry/,
+      2,
+    ],
+    [
+      "a space with an unknown setting",
+      [...base, "--space", file("vary: {system.raeds: [1]}")],
+      /"system\.raeds"\n.*--space[\s\S]*reads/,
+      2,
+    ],
     ["a name that is a path", [...base, "--seeds", "1", "--name", "a/b"], /--name a\/b/, 2],
     [
       "data that is not there",

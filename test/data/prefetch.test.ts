@@ -23,6 +23,19 @@ async function tinyPrepared(): Promise<string> {
 }
 
 describe("prefetched batches", () => {
+  test("go over to another stream behind the last one taken", async () => {
+    const before: StreamSpec = { kind: "generated", seed: 11 };
+    const after: StreamSpec = { ...before, shares: [{ from: 30, shares: { 4: 1 } }] };
+    const here = new StreamBatcher(await openStream(before), settings);
+    const there = await PrefetchedBatches.open(before, settings, { ahead: 4 });
+    for (let i = 0; i < 7; i++) expect(await there.next()).toEqual(here.next());
+    await there.reopen(after);
+    const resumed = StreamBatcher.resume(await openStream(after), settings, here.state());
+    for (let i = 0; i < 40; i++) expect(await there.next()).toEqual(resumed.next());
+    expect(there.state()).toEqual(resumed.state());
+    await there.close();
+  });
+
   test.each<[string, () => StreamSpec | Promise<StreamSpec>]>([
     ["generated", () => ({ kind: "generated", seed: 11 })],
     ["prepared", async () => ({ kind: "prepared", folder: await tinyPrepared(), split: "train", seed: 11 })],
@@ -41,6 +54,16 @@ describe("prefetched batches", () => {
       async () => {
         const real = { folder: await tinyPrepared(), split: "train", seed: 11 } as const;
         return { kind: "mixed", ...real, generatedFraction: 0.7, tasks: [16, 19] };
+      },
+    ],
+    [
+      "generated, in changing shares,",
+      () => {
+        const shares = [
+          { from: 3, shares: { 4: 0.5, 19: 0.5 } },
+          { from: 12, shares: { 4: 0, 6: 1 } },
+        ];
+        return { kind: "generated", seed: 11, shares };
       },
     ],
   ])("of a %s stream equal those made here, and resume behind the last one taken", async (_, make) => {

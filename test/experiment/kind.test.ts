@@ -13,7 +13,8 @@ import { kindOf, registerKind, requireExperiment } from "../../src/experiment/re
 import { reportedRun } from "../../src/experiment/report.ts";
 import { evaluateSaved } from "../../src/experiment/savedModel.ts";
 import { withSetting } from "../../src/experiment/settings.ts";
-import { runSweep, sweepMembers } from "../../src/experiment/sweep.ts";
+import { sweepMembers } from "../../src/experiment/sweep/members.ts";
+import { runSweep } from "../../src/experiment/sweep/run.ts";
 import { type RunPlan, trainRun } from "../../src/experiment/trainRun.ts";
 import { drawFigure } from "../../src/report/figure.ts";
 import { collectSweep } from "../../src/report/sweep.ts";

@@ -10,12 +10,12 @@ import { kindOf, registerKind, requireExperiment } from "../../src/experiment/re
 import {
   type Change,
   type Grid,
-  runSweep,
-  type SweepCallbacks,
   type SweepMember,
   sweepMembers,
   sweepStates,
-} from "../../src/experiment/sweep.ts";
+} from "../../src/experiment/sweep/members.ts";
+import type { SweepCallbacks } from "../../src/experiment/sweep/queue.ts";
+import { runSweep } from "../../src/experiment/sweep/run.ts";
 import { collectSweep, type SweepResult, sweepFigure } from "../../src/report/sweep.ts";
 import { thisProcess } from "../../src/store/lock.ts";
 import { readRun } from "../../src/store/runRecord.ts";

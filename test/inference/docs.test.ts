@@ -6,7 +6,9 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, test, vi } from "vitest";
+import { saveModelFolder } from "../../src/store/modelFolder.ts";
 import { emptyFolder } from "../data/support/tiny.ts";
+import { textModel, textSystems } from "../support/textModel.ts";
 import { trainSmall } from "./trained.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -38,6 +40,10 @@ beforeAll(async () => {
   folder = emptyFolder();
   mkdirSync(join(folder, "runs"));
   await trainSmall(join(folder, "runs"), "catbabi-qa-fwm-seed1");
+  await saveModelFolder(
+    join(folder, "my-language-model"),
+    textModel(textSystems["awd-fwm"], { words: ["<unk>", "<eos>", "the", ..."abcdefgh"] }),
+  );
 });
 
 describe("docs/library.md", () => {
@@ -46,6 +52,7 @@ describe("docs/library.md", () => {
       new Set([
         "Answering",
         "Many streams",
+        "Generating text",
         "Scores",
         "The memory alone",
         "Training",
@@ -71,7 +78,10 @@ describe("docs/library.md", () => {
           .replace(/from "fwm\/engine"/g, `from ${source("src/engine.ts")}`)
           .replace(/from "fwm\/model"/g, `from ${source("src/model/index.ts")}`)
           .replace(/from "zod"/g, `from ${source("node_modules/zod/index.js")}`)
-          .replace(/"(runs|handed-on)(?=[/"])/g, (_, name: string) => `"${join(folder, name)}`),
+          .replace(
+            /"(runs|handed-on|my-language-model)(?=[/"])/g,
+            (_, name: string) => `"${join(folder, name)}`,
+          ),
       );
       // Each example is a program of its own.
       vi.resetModules();

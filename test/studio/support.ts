@@ -1,4 +1,5 @@
 /** A studio over a folder of made-up runs, and requests that can say anything. */
+import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
 import { tmpdir } from "node:os";
@@ -28,6 +29,44 @@ export async function studio(options: Partial<StudioOptions> & Pick<StudioOption
   });
   afterAll(() => started.close());
   return started;
+}
+
+/** `fwm studio` as it is installed: a process of its own, from `dist/`. */
+export interface StudioProcess {
+  readonly child: ChildProcess;
+  readonly port: number;
+  readonly url: string;
+}
+
+/** Starts `fwm studio`; `npm test` has built it. */
+export async function studioProcess(runs: string, port = 0): Promise<StudioProcess> {
+  mkdirSync(runs, { recursive: true });
+  const binary = join(import.meta.dirname, "../../bin/fwm.js");
+  const words = [binary, "studio", "--port", String(port), "--runs", runs, "--json"];
+  const child = spawn(process.execPath, words, { stdio: ["ignore", "pipe", "pipe"] });
+  const text = await new Promise<string>((resolve, reject) => {
+    let [said, told] = ["", ""];
+    child.stderr.setEncoding("utf8").on("data", (part: string) => {
+      told += part;
+    });
+    child.stdout.setEncoding("utf8").on("data", (part: string) => {
+      said += part;
+      if (said.trimEnd().endsWith("}")) resolve(said);
+    });
+    child.once("exit", () => reject(new Error(`fwm studio ended: ${told}`)));
+  });
+  const { url } = JSON.parse(text) as { url: string };
+  return { child, url, port: Number(new URL(url).port) };
+}
+
+/** Whether a process is still there. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** What a request says. */

@@ -32,7 +32,17 @@ export const smallSystems: { [Name in SystemSettings["name"]]: Extract<SystemSet
   "awd-fwm": { ...awdFwmPtb, ...awd, memory: 3, reads: 2, chunk: 4 },
   "awd-lstm": { ...awdLstmPtb, ...awd },
   "awd-txl": { ...awdTxlPtb, vocabulary: 11, embedding: 6, layers: 2, heads: 2, headSize: 3, inner: 10 },
-  fwm: { ...fwmDefaults, ...sizes, memory: 3, reads: 2, chunk: 4 },
+  fwm: {
+    ...fwmDefaults,
+    ...sizes,
+    memory: 3,
+    reads: 2,
+    chunk: 4,
+    wordDropout: 0.2,
+    weightDropout: 0.3,
+    hiddenDropout: 0.4,
+    outputDropout: 0.5,
+  },
   lstm: {
     ...lstmDefaults,
     ...sizes,

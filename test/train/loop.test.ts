@@ -73,6 +73,24 @@ test("logs means, evaluates, saves, and marks the best", async () => {
   });
 });
 
+test("pauses after an evaluation; resumed, it writes what one that never paused writes", async () => {
+  const whole = fakes(
+    (step) => step,
+    (n) => [3, 4][n]!,
+  );
+  await train(whole.task, whole.run, settings, fresh, never);
+  const { events, saved, task, run } = fakes(
+    (step) => step,
+    (n) => [3, 4][n]!,
+  );
+  const paused = await train(task, run, { ...settings, pauseAt: 5 }, fresh, never);
+  expect([paused.reason, paused.step]).toEqual(["paused", 5]);
+  const from = { firstStep: 5, progress: saved.get(5)! };
+  expect((await train(task, run, { ...settings, pauseAt: 5 }, from, never)).reason).toBe("paused");
+  expect((await train(task, run, { ...settings, pauseAt: 10 }, from, never)).reason).toBe("finished");
+  expect(events).toEqual(whole.events);
+});
+
 test("evaluates at the end of every epoch where no interval is given, and at the end", async () => {
   const { events, task, run } = fakes(
     () => 1,

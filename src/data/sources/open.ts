@@ -3,30 +3,42 @@
  * worker thread alike.
  */
 import type { SplitName } from "../catbabi.ts";
-import { generatedSource, mixedSource, preparedSource, type StorySource } from "../streams.ts";
+import {
+  generatedSource,
+  mixedSource,
+  preparedSource,
+  type ShareChange,
+  type StorySource,
+} from "../streams.ts";
 import { loadPrepared } from "./prepared.ts";
 
 /** Which stories a stream has. */
 export type StreamSpec =
-  | { readonly kind: "generated"; readonly seed: number; readonly tasks?: readonly number[] }
+  | ({ readonly kind: "generated"; readonly seed: number } & GeneratedSpec)
   | { readonly kind: "prepared"; readonly folder: string; readonly split: SplitName; readonly seed: number }
-  | {
+  | ({
       readonly kind: "mixed";
       readonly folder: string;
       readonly split: SplitName;
       readonly seed: number;
       /** The fraction of all stories that are generated: at least 0, below 1. */
       readonly generatedFraction: number;
-      /** Tasks of the generated stories; all unless given. */
-      readonly tasks?: readonly number[];
-    };
+    } & GeneratedSpec);
+
+/** Which stories are generated. */
+interface GeneratedSpec {
+  /** All tasks unless given. */
+  readonly tasks?: readonly number[];
+  /** How often each task comes, from which generated story on; until the first, as `generatedSource` says. */
+  readonly shares?: readonly ShareChange[];
+}
 
 /** The source of stories that `spec` describes; prepared data is read and checked. */
 export async function openStream(spec: StreamSpec): Promise<StorySource> {
-  if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks);
+  if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks, spec.shares);
   const { splits } = await loadPrepared(spec.folder);
   const real = preparedSource(splits[spec.split], spec.seed);
   return spec.kind === "prepared"
     ? real
-    : mixedSource(real, generatedSource(spec.seed, spec.tasks), spec.generatedFraction);
+    : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec.shares), spec.generatedFraction);
 }

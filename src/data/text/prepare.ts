@@ -6,17 +6,10 @@ import { resolve } from "node:path";
 import { DataError } from "../../errors.ts";
 import { type SplitName, splitNames } from "../catbabi.ts";
 import { checkReplaceable } from "../sources/replace.ts";
-import {
-  eosWord,
-  readTextHeader,
-  readVocabulary,
-  type TextHeader,
-  textHeaderName,
-  unknownWord,
-  writeText,
-} from "./prepared.ts";
+import { readTextHeader, readVocabulary, type TextHeader, textHeaderName, writeText } from "./prepared.ts";
 import type { FoundText } from "./sources.ts";
-import { lineEnd, type ReadOptions, readPieces, type TextPart } from "./words.ts";
+import { eosWord, lineEnd, unknownWord } from "./tokens.ts";
+import { type ReadOptions, readPieces, type TextPart } from "./words.ts";
 
 /** Which words get an id of their own. */
 export type VocabularyRule =

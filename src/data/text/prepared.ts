@@ -21,15 +21,11 @@ import { type SplitName, splitNames } from "../catbabi.ts";
 import { sha256 } from "../sources/official.ts";
 import { replaceFolder } from "../sources/replace.ts";
 import { Vocabulary } from "../vocabulary.ts";
+import { eosWord } from "./tokens.ts";
 
 const preparedVersion = 1;
 /** The file that makes a folder a prepared one. */
 export const textHeaderName = "text.json";
-
-/** The token after every line. */
-export const eosWord = "<eos>";
-/** The token for words that the vocabulary does not have. */
-export const unknownWord = "<unk>";
 
 const count = z.int().min(0);
 const splitSchema = z.strictObject({

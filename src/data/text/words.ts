@@ -7,6 +7,7 @@
  */
 import { open } from "node:fs/promises";
 import { DataError } from "../../errors.ts";
+import { lineEnd, tokensOf } from "./tokens.ts";
 
 /** A range of bytes of a file, or of a file's content that is in memory already. */
 export interface TextPart {
@@ -17,9 +18,6 @@ export interface TextPart {
   /** The whole file's content, when it was unpacked from an archive. */
   readonly bytes?: Uint8Array;
 }
-
-/** The end of a line among tokens; no word contains it. */
-export const lineEnd = "\n";
 
 /** Tokens of consecutive text. */
 export interface Piece {
@@ -37,9 +35,6 @@ export interface ReadOptions {
 }
 
 const pieceBytes = 1 << 20;
-
-// Not \s, which takes U+FEFF for white space: WikiText-2 has it as a word.
-const token = /[^\p{White_Space}]+|\n/gu;
 
 /** The tokens of some text, in pieces. */
 export async function* readPieces(
@@ -66,7 +61,7 @@ export async function* readPieces(
       }
       const begin = at;
       const text = await decode(part, buffer.subarray(0, cut), begin);
-      const tokens: string[] = text.match(token) ?? [];
+      const tokens = tokensOf(text);
       if (isLast && cut > 0 && buffer[cut - 1] !== 0x0a) {
         // Only a file's own end is worth a note: a part that is cut from a file ends at a line end.
         onNote?.(`${await placeOf(part, begin + cut)}: the last line has no line end; it is read as a line`);

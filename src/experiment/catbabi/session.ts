@@ -2,7 +2,8 @@
 import { z } from "zod";
 import { type Batch, type BatcherState, StreamBatcher } from "../../data/batches.ts";
 import { PrefetchedBatches } from "../../data/prefetch.ts";
-import { preparedSource } from "../../data/streams.ts";
+import type { StreamSpec } from "../../data/sources/open.ts";
+import { generatedStories, preparedSource, type ShareChange } from "../../data/streams.ts";
 import { catbabiVocabulary } from "../../data/vocabulary.ts";
 import { DataError, UsageError } from "../../errors.ts";
 import { buildSystem } from "../../model/registry.ts";
@@ -15,7 +16,8 @@ import { SequenceEvaluator, SequenceTrainer } from "../../train/sequenceTrainer.
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
 import { fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
-import { scoreStream } from "./score.ts";
+import { sharesByError } from "./sampling.ts";
+import { type Score, scoreStream } from "./score.ts";
 import { type CatbabiSettings, catbabiSchema } from "./settings.ts";
 import { openStories, type Stories } from "./stories.ts";
 
@@ -23,6 +25,8 @@ import { openStories, type Stories } from "./stories.ts";
 interface Batches {
   next(): Batch | Promise<Batch>;
   state(): BatcherState;
+  /** Of a worker: another stream from the next batch on. */
+  reopen?(spec: StreamSpec): Promise<void>;
   close?(): Promise<void>;
 }
 
@@ -41,6 +45,10 @@ const stateSchema = z.strictObject({
     .nullable(),
   /** Loss of every validation so far: what the switch to averaging may depend on. */
   validLosses: z.array(z.number()),
+  /** How often each task is generated, from which story on; as far back as stories in the buffers go. */
+  shares: z
+    .array(z.strictObject({ from: whole, shares: z.record(z.string(), z.number().min(0)) }))
+    .default([]),
 });
 
 /** Opens the stories and builds the system that settings describe. */
@@ -60,6 +68,7 @@ class CatbabiSession implements Session {
   private readonly evaluator: SequenceEvaluator;
   private batches: Batches | undefined;
   private validLosses: number[] = [];
+  private shares: readonly ShareChange[] = [];
 
   constructor(
     private readonly settings: CatbabiSettings,
@@ -119,7 +128,27 @@ class CatbabiSession implements Session {
     const { accuracy, perplexity, loss, perTask } = score;
     this.validLosses.push(loss);
     const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
-    return { loss, accuracy, perplexity, ...Object.fromEntries(tasks) };
+    const shares = Object.entries(await this.resample(perTask)).map(
+      ([task, share]) => [`share${task}`, share] as const,
+    );
+    return { loss, accuracy, perplexity, ...Object.fromEntries([...tasks, ...shares]) };
+  }
+
+  /** Sets how often each task is generated from now on, where that follows validation; gives the new shares. */
+  private async resample(perTask: Score["perTask"]): Promise<ShareChange["shares"]> {
+    const { source, sampling, generatedFraction } = this.settings.task;
+    if (sampling.name === "fixed") return {};
+    const shares = sharesByError(sampling, this.stories.tasks, perTask);
+    const place = this.batches?.state();
+    const index = (position: number): number =>
+      place ? generatedStories({ ...place, position }, source === "mixed" ? generatedFraction : 1) : 0;
+    // Stories in the buffers were drawn before: a resumed run draws them again.
+    const oldest = Math.min(place?.position ?? 0, ...(place?.rows.flatMap(([, ...held]) => held) ?? []));
+    const next = { from: index(place?.position ?? 0), shares };
+    const inUse = this.shares.findLastIndex(({ from }) => from <= index(oldest));
+    this.shares = [...this.shares.slice(Math.max(0, inUse)), next];
+    await this.batches?.reopen?.(this.stories.train(this.settings.training.seed, this.shares));
+    return shares;
   }
 
   init(folder: LoadedModel): void {
@@ -137,6 +166,7 @@ class CatbabiSession implements Session {
       });
     }
     this.validLosses = parsed.data.validLosses;
+    this.shares = parsed.data.shares;
     this.trainer.restore({ model: toHost(model), optimizer: toHost(optimizer) }, path);
     if (parsed.data.batcher) this.batches = await this.openBatches(parsed.data.batcher);
   }
@@ -146,7 +176,11 @@ class CatbabiSession implements Session {
     return {
       model: toTensors(model),
       optimizer: toTensors(optimizer),
-      state: { batcher: this.batches?.state() ?? null, validLosses: this.validLosses },
+      state: {
+        batcher: this.batches?.state() ?? null,
+        validLosses: this.validLosses,
+        shares: this.shares,
+      },
       files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
     };
   }
@@ -155,7 +189,8 @@ class CatbabiSession implements Session {
   private async openBatches(state?: BatcherState): Promise<Batches> {
     const { task, training } = this.settings;
     if (task.source !== "real") {
-      return PrefetchedBatches.open(this.stories.train(training.seed), training, state ? { state } : {});
+      const spec = this.stories.train(training.seed, this.shares);
+      return PrefetchedBatches.open(spec, training, state ? { state } : {});
     }
     const source = preparedSource(this.stories.files!.splits.train, training.seed);
     return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);

@@ -7,6 +7,18 @@ import { size } from "../../model/sequence.ts";
 import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
 import { type Experiment, loopFields } from "../kind.ts";
 
+/** How often each task is generated. */
+const samplingSchema = z.discriminatedUnion("name", [
+  /** In the proportions of the training set; some tasks in equal parts. */
+  z.strictObject({ name: z.literal("fixed") }),
+  /** In those until the first validation, then by the share of wrong answers there: `sampling.ts`. */
+  z.strictObject({
+    name: z.literal("byError"),
+    /** The part of the questions that all tasks have in equal parts, whatever their errors. */
+    floor: z.number().min(0).max(1).default(0.25),
+  }),
+]);
+
 /** Which stories, and what is learned of them. */
 const taskSchema = z.strictObject({
   name: z.literal("catbabi"),
@@ -24,6 +36,8 @@ const taskSchema = z.strictObject({
       context.addIssue({ code: "custom", message: (error as Error).message });
     }
   }),
+  /** How often each of them comes. */
+  sampling: samplingSchema.default({ name: "fixed" }),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
 });
@@ -77,6 +91,7 @@ export const catbabiTask: CatbabiSettings["task"] = {
   source: "real",
   generatedFraction: 0.5,
   tasks: "1-20",
+  sampling: { name: "fixed" },
   data: "",
 };
 

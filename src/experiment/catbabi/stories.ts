@@ -5,13 +5,16 @@ import { allTasks, parseTasks } from "../../data/catbabi.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
 import { dataRoot, preparedName } from "../../data/sources/prepare.ts";
 import { type Catbabi, headerName, loadPrepared } from "../../data/sources/prepared.ts";
-import { generatedSource, preparedSource, type StorySource } from "../../data/streams.ts";
+import { generatedSource, preparedSource, type ShareChange, type StorySource } from "../../data/streams.ts";
+import { UsageError } from "../../errors.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
 /** Where the stories of a run come from, and what has to be said about them. */
 export interface Stories {
+  /** The tasks of generated stories. */
+  readonly tasks: readonly number[];
   /** The training stream, as a worker thread can open it. */
-  train(seed: number): StreamSpec;
+  train(seed: number, shares?: readonly ShareChange[]): StreamSpec;
   /** Validation or test stories: the prepared files, or generated ones where there are none. */
   heldOut(split: "valid" | "test", seed: number): StorySource;
   /** Which stories these are: two runs with the same text here learn from and are judged on the same files. */
@@ -31,6 +34,11 @@ export async function openStories(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Stories> {
   const tasks = parseTasks(task.tasks, "task.tasks");
+  if (task.source === "real" && task.sampling.name !== "fixed") {
+    throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
+      hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
+    });
+  }
   const folder = task.data || defaultFolder(env);
   // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
   const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
@@ -39,11 +47,12 @@ export async function openStories(
   return {
     notes: notesOn(task, files),
     identity: files ? `prepared, ${fingerprint(files)}` : "generated",
-    train(seed) {
-      if (task.source === "generated") return { kind: "generated", seed, tasks };
+    tasks,
+    train(seed, shares = []) {
+      if (task.source === "generated") return { kind: "generated", seed, tasks, shares };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, tasks }
+        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, tasks, shares }
         : { kind: "prepared", ...real };
     },
     heldOut(split, seed) {
@@ -72,7 +81,7 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, generatedFraction, tasks }: CatbabiSettings["task"],
+  { source, generatedFraction, tasks, sampling }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -85,6 +94,7 @@ function notesOn(
       `${Math.round(100 * generatedFraction)} % of the training stories are generated (tasks ${tasks})`,
     );
   }
+  if (sampling.name === "byError") notes.push("how often a task is generated follows its validation error");
   for (const { task, split, stories } of source === "generated" ? [] : filled) {
     notes.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
   }

@@ -30,6 +30,7 @@ export const text = defineKind<TextSettings, TextEvaluation, TextPaper>({
   published,
   show: showText,
   showLine: showTextLine,
+  use: "fwm generate",
   card: textCard,
   figure: (runs) => Promise.resolve(perplexityFigure(runs)),
   // The cost of a step depends on its shape alone: windows of the usual length, of text that needs no files.

@@ -6,6 +6,8 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { Readable } from "node:stream";
+import type { Sink } from "../../cli/screen.ts";
 import { shellLine } from "../../cli/shell.ts";
 import { UsageError } from "../../errors.ts";
 import type { BaseSettings } from "../../experiment/kind.ts";
@@ -202,15 +204,20 @@ function originOf(key: string, origins: Readonly<Record<string, string>>): strin
   return originOf(key.slice(0, key.lastIndexOf(".")), origins);
 }
 
-/** Runs a line of `fwm` that ends by itself. */
+/** What a line of `fwm` says that neither computes nor writes; it is run in this process. */
 async function output(words: readonly string[]): Promise<{ code: number; stdout: string; stderr: string }> {
-  const child = startChild("trainChild", words, "pipe");
+  // Loaded late: the program has the studio among its commands.
+  const [{ fwm }, { runProgram }] = await Promise.all([
+    import("../../cli/commands.ts"),
+    import("../../cli/program.ts"),
+  ]);
   const texts = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"] as const) {
-    child[name]!.setEncoding("utf8").on("data", (text: string) => {
+  const sink = (name: "stdout" | "stderr"): Sink => ({
+    write(text) {
       texts[name] += text;
-    });
-  }
-  const [code] = (await once(child, "close")) as [number | null];
-  return { code: code ?? 1, ...texts };
+    },
+  });
+  const streams = { stdout: sink("stdout"), stderr: sink("stderr"), stdin: Readable.from([]) };
+  const code = await runProgram(fwm, words, { ...streams, env: process.env });
+  return { code, ...texts };
 }

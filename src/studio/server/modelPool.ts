@@ -8,7 +8,7 @@ import { DataError, FwmError, UsageError } from "../../errors.ts";
 import type { Rollout } from "../../experiment/rollout.ts";
 import type { StoryTrace } from "../../inference/storyTrace.ts";
 import { startChild } from "./childProcess.ts";
-import { Refusal } from "./requests.ts";
+import { Refusal, UnknownWords } from "./requests.ts";
 
 /** What a model is asked. */
 export type ModelQuestion =
@@ -34,16 +34,6 @@ export interface ModelAnswer {
     readonly message: string;
     readonly suggestions?: readonly (readonly [string, readonly string[]])[];
   };
-}
-
-/** Words that the model of another process does not know, as that process said it. */
-export class RemoteUnknownWords extends UsageError {
-  constructor(
-    message: string,
-    readonly suggestions: ReadonlyMap<string, readonly string[]>,
-  ) {
-    super(message);
-  }
 }
 
 /** Limits of a pool. */
@@ -220,7 +210,7 @@ export class ModelPool {
 
 /** The child's error in this process: a user's mistake stays one. */
 function failureOf({ name, message, suggestions }: NonNullable<ModelAnswer["failure"]>): Error {
-  if (suggestions) return new RemoteUnknownWords(message, new Map(suggestions));
+  if (suggestions) return new UnknownWords(message, new Map(suggestions));
   if (name === "UsageError" || name === "ShapeError") return new UsageError(message);
   if (name === "DataError") return new DataError(message);
   return name === "Error" ? new Error(message) : new FwmError(message);

@@ -1,7 +1,6 @@
 /** What requests may say: strict schemas of every body and query, and the errors that become answers. */
 import { z } from "zod";
 import { DataError, FwmError, UsageError } from "../../errors.ts";
-import { UnknownWordError } from "../../inference/text.ts";
 import { type ApiFailure, limits } from "../api.ts";
 
 /** A name as listings give it; whether there is such a thing is looked up, never joined to a path. */
@@ -72,6 +71,17 @@ export class Refusal extends Error {
   }
 }
 
+/** Words that a model does not know, as its process said it. */
+export class UnknownWords extends UsageError {
+  constructor(
+    message: string,
+    /** Each with the nearest known ones. */
+    readonly suggestions: ReadonlyMap<string, readonly string[]>,
+  ) {
+    super(message);
+  }
+}
+
 /** A name that is in no listing. */
 export function missing(what: string): Refusal {
   return new Refusal(404, "missing", `there is no such ${what}`);
@@ -82,7 +92,7 @@ export function failureOf(error: unknown): { status: number; body: ApiFailure } 
   if (error instanceof Refusal) {
     return { status: error.status, body: { error: { kind: error.kind, message: error.message } } };
   }
-  if (error instanceof UnknownWordError) {
+  if (error instanceof UnknownWords) {
     const unknownWords = Object.fromEntries(error.suggestions);
     return { status: 400, body: { error: { kind: "usage", message: error.message, unknownWords } } };
   }

@@ -1,5 +1,5 @@
 /**
- * A sweep: one experiment trained many times at an equal budget, each member with other settings or another seed.
+ * The members of a sweep: one experiment trained many times at an equal budget, each with other settings or another seed.
  *
  *   vary   every combination of the values        reads 1, 2 and keys product, concat: four members
  *   each   one change at a time, and none at all  reads 1, 2 and keys concat: base, reads=1, reads=2, keys=concat
@@ -11,15 +11,14 @@
 import { readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { UsageError } from "../errors.ts";
-import { errorCode, isTemporary } from "../store/atomic.ts";
-import { lockFile } from "../store/lock.ts";
-import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../store/runRecord.ts";
-import type { StepReport, Values } from "../train/loop.ts";
-import type { BaseSettings } from "./kind.ts";
-import { kindOf } from "./registry.ts";
-import { withAbsoluteData } from "./settings.ts";
-import { type RunContext, type RunPlan, trainRun } from "./trainRun.ts";
+import { UsageError } from "../../errors.ts";
+import { errorCode, isTemporary } from "../../store/atomic.ts";
+import { flatten } from "../../store/flatten.ts";
+import { lockFile } from "../../store/lock.ts";
+import { effectiveState, type RunRecord, type RunState, readRun, runFile } from "../../store/runRecord.ts";
+import type { BaseSettings } from "../kind.ts";
+import { kindOf } from "../registry.ts";
+import { withAbsoluteData } from "../settings.ts";
 
 /** One setting and a value for it, as text: `system.reads`, `2`. */
 export interface Change {
@@ -53,23 +52,8 @@ export interface SweepMember {
   readonly parameters: number;
 }
 
-/** How a member stands: `waiting` has not started. */
-export type MemberState = RunState | "waiting";
-
-/** What a person is shown while a sweep runs. */
-export interface SweepCallbacks {
-  /** Before a member; `finished` and `diverged` ones are passed over. */
-  onMember?(member: SweepMember, state: MemberState): void;
-  onStep?(member: SweepMember, done: number, report: StepReport, speed: number): void;
-  onEvaluation?(member: SweepMember, step: number, values: Values): void;
-  /** After a member was trained, or stopped. */
-  onEnd?(member: SweepMember, state: RunState, note: string | null): void;
-}
-
-/** How a command runs a sweep. */
-export interface SweepContext extends Omit<RunContext, "callbacks"> {
-  readonly callbacks?: SweepCallbacks;
-}
+/** How a member stands: `waiting` has not started; `pruned` was not kept after a round. */
+export type MemberState = RunState | "waiting" | "pruned";
 
 /**
  * The members of a sweep, in the order they are trained in. `settingsOf` gives the settings after some changes, or
@@ -124,7 +108,7 @@ function checkAxes(axes: readonly Axis[], seeds: readonly number[]): void {
     }
     if (key === "training.steps" || key === "training.episodes") {
       throw new UsageError(`${key} cannot change within a sweep: the budget is the same for all`, {
-        hint: "give it once, with --steps",
+        hint: "give it once, with --steps or --rounds",
       });
     }
     if (key === "training.seed") {
@@ -145,32 +129,46 @@ function fileName(value: string): string {
 }
 
 function refuseTwins(members: readonly SweepMember[]): void {
-  members.forEach((member, i) => {
-    for (const before of members.slice(0, i)) {
-      if (isDeepStrictEqual(before.settings, member.settings)) {
-        throw new UsageError(`${member.name} and ${before.name} have the same settings`, {
-          hint: "leave one of them out",
-        });
-      }
-      // Some file systems do not tell large letters from small ones.
-      if (before.name.toLowerCase() === member.name.toLowerCase()) {
-        throw new UsageError(`two members would be named ${member.name}`, {
-          hint: "change one of the values, or make two sweeps of them",
-        });
-      }
+  const settings = new Map<string, SweepMember>();
+  const names = new Set<string>();
+  for (const member of members) {
+    const twin = settings.get(settingsKey(member.settings));
+    if (twin) {
+      throw new UsageError(`${member.name} and ${twin.name} have the same settings`, {
+        hint: "leave one of them out",
+      });
     }
-  });
+    // Some file systems do not tell large letters from small ones.
+    if (names.has(member.name.toLowerCase())) {
+      throw new UsageError(`two members would be named ${member.name}`, {
+        hint: "change one of the values, or make two sweeps of them",
+      });
+    }
+    settings.set(settingsKey(member.settings), member);
+    names.add(member.name.toLowerCase());
+  }
+}
+
+/** Settings as a text: the same for equal settings, whatever the order of their keys. */
+export function settingsKey(settings: unknown): string {
+  return JSON.stringify(Object.entries(flatten(settings)).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** How each member stands. A folder that holds anything but the member itself is refused. */
 export async function sweepStates(members: readonly SweepMember[]): Promise<MemberState[]> {
   const states: MemberState[] = [];
   for (const member of members) {
-    const record = await recordOf(member.folder);
-    if (record) refuseForeign(member, record);
+    const record = await memberRecord(member);
     states.push(record ? effectiveState(record) : "waiting");
   }
   return states;
+}
+
+/** The record of a member's folder, checked to be of this member; undefined where there is nothing yet. */
+export async function memberRecord(member: SweepMember): Promise<RunRecord | undefined> {
+  const record = await recordOf(member.folder);
+  if (record) refuseForeign(member, record);
+  return record;
 }
 
 /** The record of a run folder; undefined where there is nothing yet, or what a crash before `run.json` leaves. */
@@ -221,58 +219,4 @@ function settingsBetween(there: unknown, wanted: unknown, path = ""): string[] {
 
 function isGroup(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-/** How a sweep ended: all members have come to an end, or it was stopped. */
-export interface SweepEnd {
-  readonly reason: "finished" | "interrupted";
-  /** One per member, in their order. */
-  readonly states: readonly MemberState[];
-}
-
-/**
- * Trains the members one after another. Those that are finished, or have diverged, are left as they are; one that was
- * stopped resumes from its checkpoint. A member that diverges does not end the sweep.
- */
-export async function runSweep(members: readonly SweepMember[], context: SweepContext): Promise<SweepEnd> {
-  const states = await sweepStates(members);
-  const busy = members.find((_, i) => states[i] === "running");
-  if (busy) {
-    throw new UsageError(`${resolve(busy.folder)}: another process trains this member`, {
-      hint: "let it end, or stop it, and start the sweep again",
-    });
-  }
-  for (const [i, member] of members.entries()) {
-    if (context.signal.aborted) return { reason: "interrupted", states };
-    context.callbacks?.onMember?.(member, states[i]!);
-    if (states[i] === "finished" || states[i] === "diverged") continue;
-    const { state, note } = await trainMember(member, states[i] === "waiting", context);
-    states[i] = state;
-    context.callbacks?.onEnd?.(member, state, note);
-    if (state === "interrupted") return { reason: "interrupted", states };
-  }
-  return { reason: "finished", states };
-}
-
-/** Trains a member to its end. Its record decides how that was: only a failure is thrown on. */
-async function trainMember(member: SweepMember, isNew: boolean, context: SweepContext): Promise<RunRecord> {
-  const { folder, experiment, settings } = member;
-  const plan: RunPlan = isNew
-    ? { action: "start", experiment, settings, folder }
-    : { action: "resume", folder };
-  const { callbacks, ...shared } = context;
-  try {
-    await trainRun(plan, {
-      ...shared,
-      callbacks: {
-        onStep: (done, report, speed) => callbacks?.onStep?.(member, done, report, speed),
-        onEvaluation: (step, values) => callbacks?.onEvaluation?.(member, step, values),
-      },
-    });
-  } catch (error) {
-    // A run that was killed after its last checkpoint is found complete, and closed, when it is resumed.
-    const record = await recordOf(folder);
-    if (record?.state !== "diverged" && record?.state !== "finished") throw error;
-  }
-  return readRun(folder);
 }

@@ -1,0 +1,10 @@
+/** Endless stories in language-model mode: tasks are generated as they are needed. */
+import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
+import decay from "./catbabi-lm-fwm-decay.ts";
+import endless from "./catbabi-qa-fwm-endless.ts";
+
+export default catbabiExperiment({
+  ...decay,
+  description: "catbAbI, language-model mode, FWM, endless stories: tasks are generated as they are needed",
+  settings: { ...endless.settings, task: { ...endless.settings.task, mode: "lm" } },
+});

@@ -1,0 +1,174 @@
+/** Generated stories whose tasks follow the validation error: the rule, the stream, and a run that is resumed. */
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { trainingStories } from "../../../src/babi/generator/generate.ts";
+import { prepareCatbabi } from "../../../src/data/sources/prepare.ts";
+import { writePrepared } from "../../../src/data/sources/prepared.ts";
+import { generatedSource, generatedStories, mixedSource } from "../../../src/data/streams.ts";
+import { sharesByError } from "../../../src/experiment/catbabi/sampling.ts";
+import { openCatbabi } from "../../../src/experiment/catbabi/session.ts";
+import {
+  type CatbabiSettings,
+  catbabiSchema,
+  catbabiSystem,
+  catbabiTask,
+  releasedTraining,
+} from "../../../src/experiment/catbabi/settings.ts";
+import type { Session } from "../../../src/experiment/kind.ts";
+import { emptyFolder, tinyFolder } from "../../data/support/tiny.ts";
+
+const perTask = (accuracies: Record<number, number>) =>
+  Object.fromEntries(
+    Object.entries(accuracies).map(([task, accuracy]) => [
+      task,
+      { accuracy, questions: 1000, correct: accuracy * 1000 },
+    ]),
+  );
+const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0);
+
+describe("shares by error", () => {
+  test("are the floor in equal parts and the rest by error, counted in questions", () => {
+    // Tasks 16 and 19 have one question a story and as many stories, task 1 five questions a story.
+    const shares = sharesByError({ floor: 0.3 }, [1, 16, 19], perTask({ 1: 1, 16: 0.7, 19: 0.9 }));
+    const parts = { 1: 0.1, 16: 0.1 + 0.7 * 0.75, 19: 0.1 + 0.7 * 0.25 };
+    const weights = Object.entries(parts).map(([task, part]) => part * trainingStories[Number(task)]!);
+    Object.values(shares).forEach((share, i) => {
+      expect(share).toBeCloseTo(weights[i]! / sum(weights), 12);
+    });
+    expect(sum(Object.values(shares))).toBeCloseTo(1, 12);
+  });
+
+  test("are the training set's with equal errors, and without any", () => {
+    const all = sum(Object.values(trainingStories));
+    for (const accuracy of [0.2, 1]) {
+      const accuracies = Object.fromEntries(Object.keys(trainingStories).map((task) => [task, accuracy]));
+      const tasks = Object.keys(trainingStories).map(Number);
+      const shares = sharesByError({ floor: 0.25 }, tasks, perTask(accuracies));
+      for (const task of tasks) expect(shares[task]).toBeCloseTo(trainingStories[task]! / all, 12);
+    }
+  });
+
+  test("take the mean error for a task that validation does not ask about", () => {
+    const shares = sharesByError({ floor: 0 }, [4, 16, 19], perTask({ 16: 0.8, 19: 0.6 }));
+    expect(shares[4]).toBeCloseTo(1 / 3, 12);
+  });
+});
+
+describe("a stream in changing shares", () => {
+  const changes = [
+    { from: 100, shares: { 1: 0.25, 19: 0.75 } },
+    { from: 2100, shares: { 16: 1 } },
+  ];
+  const source = generatedSource(5, undefined, changes);
+  const tasksFrom = (first: number, count: number): number[] =>
+    Array.from({ length: count }, (_, i) => source.story(0, first + i).task);
+
+  test("has the former stories before a change, and the shares after it", () => {
+    const unchanged = generatedSource(5);
+    for (const at of [0, 50, 99]) expect(source.story(0, at)).toEqual(unchanged.story(0, at));
+    const between = tasksFrom(100, 2000);
+    expect(new Set(between)).toEqual(new Set([1, 19]));
+    // 2,000 draws at 0.75 have a standard deviation of 0.0097.
+    expect(Math.abs(between.filter((task) => task === 19).length / 2000 - 0.75)).toBeLessThan(0.04);
+    expect(new Set(tasksFrom(2100, 50))).toEqual(new Set([16]));
+  });
+
+  test("numbers the generated stories of a mixed stream through its epochs", () => {
+    const numbers: number[] = [];
+    const real = { storiesPerEpoch: 7, story: () => source.story(0, 0) };
+    const generated = {
+      storiesPerEpoch: Number.POSITIVE_INFINITY,
+      story(_: number, position: number) {
+        numbers.push(position);
+        return source.story(0, 0);
+      },
+    };
+    const { storiesPerEpoch, story } = mixedSource(real, generated, 0.6);
+    for (const epoch of [0, 1, 2]) {
+      for (let position = 0; position < storiesPerEpoch; position++) {
+        expect(generatedStories({ storiesPerEpoch, epoch, position }, 0.6)).toBe(numbers.length);
+        story(epoch, position);
+      }
+    }
+    expect(numbers).toEqual(numbers.map((_, i) => i));
+  });
+});
+
+const data = join(emptyFolder(), "prepared");
+
+beforeAll(async () => {
+  const choice = { variant: "10k", tasks: [1, 15], keepLastStory: true, allowMissing: true } as const;
+  const { provenance, splits } = await prepareCatbabi({ ...choice, from: tinyFolder(), downloads: "unused" });
+  await writePrepared(data, provenance, splits);
+});
+
+const settingsOf = (source: "generated" | "mixed"): CatbabiSettings => ({
+  task: { ...catbabiTask, source, sampling: { name: "byError", floor: 0.1 }, data },
+  system: { ...catbabiSystem, embedding: 8, hidden: 8, memory: 4 },
+  training: { ...releasedTraining, batch: 3, window: 12, evalBatch: 2 },
+});
+
+/** Steps `from` to `to`, with a validation after every third one up to `last`; what was measured. */
+async function advance(session: Session, from: number, to: number, last = to): Promise<unknown[]> {
+  const log: unknown[] = [];
+  for (let step = from; step < to; step++) {
+    const { means, latest } = await session.step(step);
+    log.push({ means, latest });
+    if ((step + 1) % 3 === 0 && step < last) log.push(await session.evaluate(new AbortController().signal));
+  }
+  return log;
+}
+
+describe.each(["generated", "mixed"] as const)("a run on %s stories", (source) => {
+  const open = (): Promise<Session> => openCatbabi(settingsOf(source), { env: {}, threads: 1 });
+
+  test("logs its shares, and resumed between two validations equals one that never stopped", async () => {
+    const whole = await open();
+    const log = await advance(whole, 0, 8);
+    const end = whole.snapshot();
+    await whole.release();
+    const shares = Object.entries(log[3] as Record<string, number>).filter(([name]) =>
+      name.startsWith("share"),
+    );
+    expect(shares).toHaveLength(20);
+    expect(sum(shares.map(([, share]) => share))).toBeCloseTo(1, 9);
+
+    const first = await open();
+    const begin = await advance(first, 0, 4);
+    const { model, optimizer, state } = first.snapshot();
+    await first.release();
+    const second = await open();
+    const json: unknown = JSON.parse(JSON.stringify(state));
+    await second.restore({ path: "checkpoint", model, optimizer, state: json });
+    expect([...begin, ...(await advance(second, 4, 8))]).toEqual(log);
+    expect(second.snapshot()).toEqual(end);
+    await second.release();
+  });
+});
+
+test("a run generates other stories once a validation has decided the shares", async () => {
+  const losses = async (sampling: CatbabiSettings["task"]["sampling"]): Promise<unknown[]> => {
+    const settings = settingsOf("generated");
+    const session = await openCatbabi(
+      { ...settings, task: { ...settings.task, sampling } },
+      { env: {}, threads: 1 },
+    );
+    // Beyond the buffers, which hold stories drawn before the validation.
+    const log = await advance(session, 0, 30, 3);
+    await session.release();
+    return log;
+  };
+  const [byError, fixed] = [await losses({ name: "byError", floor: 0.1 }), await losses({ name: "fixed" })];
+  expect(byError.slice(0, 3)).toEqual(fixed.slice(0, 3));
+  expect(byError.slice(4)).not.toEqual(fixed.slice(4));
+});
+
+test("settings of earlier runs have fixed shares, and real stories no others", async () => {
+  const { sampling: _, ...task } = catbabiTask;
+  const settings = { task, system: catbabiSystem, training: releasedTraining };
+  expect(catbabiSchema.parse(settings).task.sampling).toEqual({ name: "fixed" });
+  const byError = { ...catbabiTask, sampling: { name: "byError" as const, floor: 0.25 }, data };
+  await expect(openCatbabi({ ...catbabiSchema.parse(settings), task: byError }, { env: {} })).rejects.toThrow(
+    /^task.sampling: /,
+  );
+});
