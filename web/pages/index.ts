@@ -3,5 +3,6 @@ import type { PageEntry } from "../components/shell.tsx";
 
 /** All pages. */
 export const pages: readonly PageEntry[] = [
+  { name: "runs", title: "Runs", load: async () => (await import("./runs.tsx")).default },
   { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
 ];
