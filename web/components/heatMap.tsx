@@ -31,7 +31,7 @@ export function HeatMap({ words, value, upTo, marked, onMark, description }: Hea
   }, [words, value, upTo, row, column, look]);
   const size = words.length * cell;
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the lists beside the map choose the same words by keyboard
+    // The lists beside the map choose the same words by keyboard.
     <canvas
       ref={canvas}
       class="heat-map"

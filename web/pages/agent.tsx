@@ -39,7 +39,10 @@ function Agent({ models }: { models: readonly ModelEntry[] }) {
     <>
       <div class="page-head">
         <h1>Agent</h1>
-        <p>It has to find out where its actions lead, and to use it, within 30 steps on a graph it has never seen.</p>
+        <p>
+          It has to find out where its actions lead, and to use it, within 30 steps on a graph it has never
+          seen.
+        </p>
       </div>
       <div class="panel">
         <div class="row end">
@@ -161,8 +164,8 @@ function Episode({ rollout }: { rollout: RolloutAnswer }) {
           <GraphView graph={graph} steps={explorer.slice(0, at + 1)} label="explorer" />
           <p class="walk-line">{explorer[at] ? sentence(explorer[at]) : ""}</p>
           <small>
-            A program that starts from the same place, has to find the graph out too, but forgets nothing and plans. One
-            who knows the graph and takes shortest paths gets {rollout.shortestPath.toFixed(1)}.
+            A program that starts from the same place, has to find the graph out too, but forgets nothing and
+            plans. One who knows the graph and takes shortest paths gets {rollout.shortestPath.toFixed(1)}.
           </small>
         </section>
       </div>

@@ -5,4 +5,6 @@ import type { PageEntry } from "../components/shell.tsx";
 export const pages: readonly PageEntry[] = [
   { name: "runs", title: "Runs", load: async () => (await import("./runs.tsx")).default },
   { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
+  { name: "memory", title: "Memory", load: async () => (await import("./memory.tsx")).default },
+  { name: "agent", title: "Agent", load: async () => (await import("./agent.tsx")).default },
 ];

@@ -6,6 +6,7 @@ import { AlongStory } from "../components/alongStory.tsx";
 import { Bars } from "../components/bars.tsx";
 import { HeatMap } from "../components/heatMap.tsx";
 import { ModelPicker } from "../components/modelPicker.tsx";
+import { ScrollArea } from "../components/scrollArea.tsx";
 import { Empty, Failed, Loading } from "../components/states.tsx";
 import { StoryPanel } from "../components/storyPanel.tsx";
 import { exampleOf } from "../examples.ts";
@@ -80,7 +81,7 @@ function momentOf({ tokens }: AskAnswer): number {
   return within(query.value.get("at"), tokens.length, tokens.length - 1);
 }
 
-/** The two tokens whose key halves are joined: by default a word of the last question, with itself. */
+/** The two tokens whose key halves are joined: by default one word of the last question, with itself. */
 function pairOf(answer: AskAnswer, at: number): readonly [number, number] {
   const usual = Math.min(at, defaultWord(answer));
   const first = within(query.value.get("first"), answer.tokens.length, usual);
@@ -92,9 +93,12 @@ function within(text: string | undefined, size: number, usual: number): number {
   return Number.isInteger(value) && value >= 0 && value < size ? value : usual;
 }
 
+/** The word of the last question that writes most. */
 function defaultWord({ questions, tokens }: AskAnswer): number {
-  const { at } = questions.at(-1) ?? { at: tokens.length };
-  return Math.max(0, Math.min(at - 1, tokens.length - 1));
+  const { from, at } = questions.at(-1) ?? { from: 0, at: tokens.length };
+  let best = from;
+  for (let i = from; i < at; i++) if ((tokens[i]!.beta ?? 0) > (tokens[best]!.beta ?? 0)) best = i;
+  return best;
 }
 
 /** Where the story stands, and what a pair of words retrieves there. */
@@ -136,7 +140,7 @@ function Moment({ answer }: { answer: AskAnswer }) {
           onInput={({ currentTarget }) => move(currentTarget.valueAsNumber)}
         />
       </div>
-      <p class="kept" aria-label="What is left of every word's write">
+      <p class="kept">
         {tokens.map(({ word }, i) => (
           <span
             key={`${i} ${word}`}
@@ -148,7 +152,8 @@ function Moment({ answer }: { answer: AskAnswer }) {
         ))}
       </p>
       <small>
-        Darker: the word's own keys still retrieve the value it wrote (cosine). Pale: overwritten, or not read yet.
+        Stronger colour: the word's own keys still retrieve the value it wrote (cosine). Pale: overwritten, or
+        not read yet.
       </small>
       <h3>What a pair of words retrieves</h3>
       <div class="row">
@@ -216,11 +221,12 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
       <div class="panel-head">
         <h2>Write keys against each other</h2>
         <small class="numbers">
-          {words[row]} ({row + 1}) and {words[column]} ({column + 1}): {memory.overlap(row, column).toFixed(3)}
+          {words[row]} ({row + 1}) and {words[column]} ({column + 1}):{" "}
+          {memory.overlap(row, column).toFixed(3)}
         </small>
       </div>
       <div class="columns">
-        <div class="scroll">
+        <ScrollArea label="Map of the write keys">
           <HeatMap
             words={words}
             value={value}
@@ -229,7 +235,7 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
             onMark={(r, c) => setQuery({ first: String(r), second: String(c) })}
             description={`Cosine of the write keys of ${words.length} words; the table beside it has the lines that overlap most`}
           />
-        </div>
+        </ScrollArea>
         <div class="stack tight">
           <h3>Facts that overlap most</h3>
           <table>
@@ -237,6 +243,7 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
               <tr>
                 <th>words of two lines</th>
                 <th class="number">cosine</th>
+                <th class="number">strength</th>
               </tr>
             </thead>
             <tbody>
@@ -247,13 +254,15 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
                     <small>(line {answer.tokens[b]!.line + 1})</small>
                   </td>
                   <td class="number">{cosine.toFixed(2)}</td>
+                  <td class="number">{memory.strength[b]!.toFixed(2)}</td>
                 </tr>
               ))}
             </tbody>
           </table>
           <small>
-            1: the later write replaces the earlier one. 0: they do not touch. Blue is positive, orange negative; a click
-            on the map chooses the pair above.
+            Largest first by cosine of the keys times strength of the later write: 1 would replace what the
+            earlier one stored, 0 leaves it alone. On the map blue is positive, orange negative; a click
+            chooses the pair above.
           </small>
         </div>
       </div>
@@ -261,9 +270,9 @@ function Overlaps({ answer }: { answer: AskAnswer }) {
   );
 }
 
-/** For every two lines the words whose keys overlap most, the strongest first. */
+/** For every two lines the words of which the later one overwrites most of the earlier one's value, the strongest first. */
 function overlappingLines({ tokens }: AskAnswer, memory: StoryMemory) {
-  const best = new Map<string, { a: number; b: number; cosine: number }>();
+  const best = new Map<string, { a: number; b: number; cosine: number; effect: number }>();
   tokens.forEach(({ line, word }, a) => {
     if (line < 0 || word === "." || word === "?") return;
     for (let b = 0; b < a; b++) {
@@ -271,10 +280,11 @@ function overlappingLines({ tokens }: AskAnswer, memory: StoryMemory) {
       if (other.line < 0 || other.line === line || other.word === "." || other.word === "?") continue;
       const key = `${other.line} ${line}`;
       const cosine = memory.overlap(a, b);
-      if (Math.abs(cosine) > Math.abs(best.get(key)?.cosine ?? 0)) best.set(key, { a: b, b: a, cosine });
+      const effect = Math.abs(cosine) * memory.strength[a]!;
+      if (effect > (best.get(key)?.effect ?? 0)) best.set(key, { a: b, b: a, cosine, effect });
     }
   });
-  return [...best.values()].sort((x, y) => Math.abs(y.cosine) - Math.abs(x.cosine)).slice(0, 8);
+  return [...best.values()].sort((x, y) => y.effect - x.effect).slice(0, 8);
 }
 
 /** 0 to 4: how dark a word is. */

@@ -52,7 +52,7 @@ export function readFolder(files: FolderFiles): { choices: Choices; weights: Ten
   const settings = catbabiSchema.safeParse(config.settings);
   const choices = settings.success ? choicesOf(settings.data) : undefined;
   if (!choices) {
-    throw new DataError("config.json: not a model that can be trained here", {
+    throw new DataError("config.json: a model that cannot be trained here", {
       hint: "a Fast Weight Memory of catbAbI with at most 256 hidden units; ask others in fwm studio",
     });
   }

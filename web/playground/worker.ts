@@ -45,6 +45,9 @@ class Trainer {
   private saved: Status["saved"] = null;
   private savedAt = 0;
   private reportedAt = 0;
+  /** Seconds of training at the last evaluation, and how many that one took. */
+  private evaluatedAt = 0;
+  private evaluationTook = 0;
   private readonly file = new CheckpointFile();
   readonly models = new PlaygroundModels({ runtime, threads }, { config, safetensors, vocab });
   /** The loop, or what else touches the session; the next one waits for it. */
@@ -104,6 +107,8 @@ class Trainer {
     this.failed = false;
     this.restored = false;
     this.saved = null;
+    this.evaluatedAt = 0;
+    this.evaluationTook = 0;
     await this.models.use(session);
     await before?.release();
     if (session.step > 0) this.models.snapshot();
@@ -133,6 +138,7 @@ class Trainer {
     await this.stop(null);
     this.work = this.work.then(() => this.guarded(() => this.advance()));
     await this.work;
+    await this.save();
     this.report(true);
   }
 
@@ -177,11 +183,19 @@ class Trainer {
     const now = 1000 / (performance.now() - start);
     // The first steps compile.
     this.speed = this.speed === null || session.step < 3 ? now : 0.9 * this.speed + 0.1 * now;
-    if (session.step % this.evalEvery === 0) await this.evaluate(session);
+    if (session.step % this.evalEvery === 0 && this.mayEvaluate(session)) await this.evaluate(session);
+  }
+
+  /** Evaluations take a sixth of the time at most, so that small settings are not slowed down by them; the last step has one. */
+  private mayEvaluate({ seconds, step, choices }: TrainingSession): boolean {
+    return step === choices.steps || seconds - this.evaluatedAt >= 5 * this.evaluationTook;
   }
 
   private async evaluate(session: TrainingSession): Promise<void> {
+    const before = session.seconds;
     await session.evaluate();
+    this.evaluatedAt = session.seconds;
+    this.evaluationTook = session.step === 0 ? 0 : session.seconds - before;
     this.models.snapshot();
     this.reportCurves();
   }
