@@ -2,6 +2,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import type { RunSummary } from "../../src/studio/api.ts";
+import { ScrollArea } from "../components/scrollArea.tsx";
 import { Empty, Loading } from "../components/states.tsx";
 import { about, connection, damaged, follow, kindOf, runs } from "../live.ts";
 import { href, query, setQuery } from "../router.ts";
@@ -172,70 +173,71 @@ function RunTable({ all }: { all: ReadonlyMap<string, RunSummary> }) {
           Compare none
         </button>
       </div>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls is reached by the keyboard too. */}
-      <section class="scroll table-box" aria-label="Table of runs" tabIndex={0}>
-        <table class="runs">
-          <thead>
-            <tr>
-              <th>
-                <span class="visually-hidden">Compare</span>
-              </th>
-              {columns.map(({ key, label, number }) => (
-                <th
-                  key={key}
-                  class={number ? "number" : undefined}
-                  aria-sort={key === known ? (descending ? "descending" : "ascending") : undefined}
-                >
-                  <button
-                    type="button"
-                    class="plain sort"
-                    onClick={() =>
-                      setQuery({
-                        sort: key,
-                        order: key === known ? (descending ? "up" : "down") : number ? "down" : "up",
-                      })
-                    }
-                  >
-                    {label}
-                    <span aria-hidden="true">{key === known ? (descending ? " ↓" : " ↑") : ""}</span>
-                  </button>
+      <div class="table-box">
+        <ScrollArea label="Table of runs">
+          <table class="runs">
+            <thead>
+              <tr>
+                <th>
+                  <span class="visually-hidden">Compare</span>
                 </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {rows.slice(0, shown.value).map((row) =>
-              row.kind === "run" ? (
-                <RunRow
-                  key={row.run.name}
-                  run={row.run}
-                  inSweep={row.inSweep}
-                  isChosen={selected.has(row.run.name)}
-                  onChoose={(isChosen) => choose([row.run.name], isChosen)}
-                />
-              ) : (
-                <SweepRow
-                  key={`sweep ${row.name}`}
-                  row={row}
-                  chosen={row.members.filter(({ name }) => selected.has(name)).length}
-                  onChoose={(isChosen) =>
-                    choose(
-                      row.members.map(({ name }) => name),
-                      isChosen,
-                    )
-                  }
-                  onOpen={() => {
-                    const opened = new Set(openedText === "" ? [] : openedText.split("\n"));
-                    if (!opened.delete(row.name)) opened.add(row.name);
-                    setQuery({ open: [...opened].join("\n") });
-                  }}
-                />
-              ),
-            )}
-          </tbody>
-        </table>
-        {rows.length === 0 ? <p class="muted none">No run fits the filter.</p> : null}
-      </section>
+                {columns.map(({ key, label, number }) => (
+                  <th
+                    key={key}
+                    class={number ? "number" : undefined}
+                    aria-sort={key === known ? (descending ? "descending" : "ascending") : undefined}
+                  >
+                    <button
+                      type="button"
+                      class="plain sort"
+                      onClick={() =>
+                        setQuery({
+                          sort: key,
+                          order: key === known ? (descending ? "up" : "down") : number ? "down" : "up",
+                        })
+                      }
+                    >
+                      {label}
+                      <span aria-hidden="true">{key === known ? (descending ? " ↓" : " ↑") : ""}</span>
+                    </button>
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <tbody>
+              {rows.slice(0, shown.value).map((row) =>
+                row.kind === "run" ? (
+                  <RunRow
+                    key={row.run.name}
+                    run={row.run}
+                    inSweep={row.inSweep}
+                    isChosen={selected.has(row.run.name)}
+                    onChoose={(isChosen) => choose([row.run.name], isChosen)}
+                  />
+                ) : (
+                  <SweepRow
+                    key={`sweep ${row.name}`}
+                    row={row}
+                    chosen={row.members.filter(({ name }) => selected.has(name)).length}
+                    onChoose={(isChosen) =>
+                      choose(
+                        row.members.map(({ name }) => name),
+                        isChosen,
+                      )
+                    }
+                    onOpen={() => {
+                      const opened = new Set(openedText === "" ? [] : openedText.split("\n"));
+                      if (!opened.delete(row.name)) opened.add(row.name);
+                      setQuery({ open: [...opened].join("\n") });
+                    }}
+                  />
+                ),
+              )}
+            </tbody>
+          </table>
+          {rows.length === 0 ? <p class="muted none">No run fits the filter.</p> : null}
+        </ScrollArea>
+      </div>
       {rows.length > shown.value ? (
         <div>
           <button

@@ -6,6 +6,7 @@ import type { CompareAnswer, RunSummary } from "../../src/studio/api.ts";
 import { call } from "../api.ts";
 import { CurveChart } from "../components/curveChart.tsx";
 import { seriesColor } from "../components/lineChart.tsx";
+import { ScrollArea } from "../components/scrollArea.tsx";
 import { Empty, Failed, Loading } from "../components/states.tsx";
 import { about, kindOf } from "../live.ts";
 import { query, setQuery } from "../router.ts";
@@ -323,9 +324,8 @@ function Differences({ comparison, selected }: { comparison: CompareAnswer; sele
       {comparison.settings.length === 0 ? (
         <p class="muted">None: the runs have the same settings.</p>
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls is reached by the keyboard too.
-        <section class="scroll" aria-label="Table of settings" tabIndex={0}>
-          <table>
+        <ScrollArea label="Table of settings">
+          <table class="differences">
             <thead>
               <tr>
                 <th>setting</th>
@@ -354,7 +354,7 @@ function Differences({ comparison, selected }: { comparison: CompareAnswer; sele
               ))}
             </tbody>
           </table>
-        </section>
+        </ScrollArea>
       )}
     </section>
   );

@@ -3,6 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Job, RunDetail, RunSummary } from "../../src/studio/api.ts";
 import { call } from "../api.ts";
+import { ScrollArea } from "../components/scrollArea.tsx";
 import { Failed, Loading } from "../components/states.tsx";
 import { jobs, kindOf } from "../live.ts";
 import { href, setQuery } from "../router.ts";
@@ -190,9 +191,9 @@ function JobTail({ run, trainedHere }: { run: string; trainedHere: boolean }) {
   return (
     <details open={failed || trainedHere}>
       <summary>{failed ? `Ended with code ${job.exitCode}` : "What it says"}</summary>
-      <pre class="tail" tabIndex={0} aria-label="Output of the run">
-        {job.tail.slice(-12).join("\n")}
-      </pre>
+      <ScrollArea label="Output of the run">
+        <pre>{job.tail.slice(-12).join("\n")}</pre>
+      </ScrollArea>
     </details>
   );
 }

@@ -83,7 +83,7 @@ const font = 12;
 /** Lays a chart out. */
 export function sceneOf(spec: ChartSpec): Scene {
   const { width, height, curves, lines, colors } = spec;
-  const plot = { left: 58, top: 14, right: width - 12, bottom: height - 42 };
+  const plot = { left: 58, top: 14, right: width - 26, bottom: height - 42 };
   const values = [
     ...curves.flatMap(({ y, smoothed }) => (smoothed ? [...y, ...smoothed] : y)),
     ...lines.map(({ y }) => y),
