@@ -8,4 +8,5 @@ export const pages: readonly PageEntry[] = [
   { name: "ask", title: "Ask", load: async () => (await import("./ask.tsx")).default },
   { name: "memory", title: "Memory", load: async () => (await import("./memory.tsx")).default },
   { name: "agent", title: "Agent", load: async () => (await import("./agent.tsx")).default },
+  { name: "text", title: "Text", load: async () => (await import("./text.tsx")).default },
 ];

@@ -83,7 +83,7 @@ const font = 12;
 /** Lays a chart out. */
 export function sceneOf(spec: ChartSpec): Scene {
   const { width, height, curves, lines, colors } = spec;
-  const plot = { left: 58, top: 14, right: width - 26, bottom: height - 42 };
+  const plot = { left: 68, top: 14, right: width - 26, bottom: height - 42 };
   const values = [
     ...curves.flatMap(({ y, smoothed }) => (smoothed ? [...y, ...smoothed] : y)),
     ...lines.map(({ y }) => y),
@@ -96,7 +96,7 @@ export function sceneOf(spec: ChartSpec): Scene {
     xs,
     spec.x,
     [plot.left, plot.right],
-    Math.max(2, Math.floor((plot.right - plot.left) / 90)),
+    Math.max(3, Math.floor((plot.right - plot.left) / 90)),
   );
   const y = scaleOf(extent(values, spec.y.log), spec.y, [plot.bottom, plot.top], 6, 0.04);
   const shapes: Shape[] = [];
