@@ -56,7 +56,11 @@ export function watch(page: Page): string[] {
   page.on("console", (message) => {
     if (message.type() === "error") errors.push(message.text());
   });
-  page.on("requestfailed", (request) => errors.push(`${request.url()} failed`));
+  page.on("requestfailed", (request) => {
+    const reason = request.failure()?.errorText ?? "failed";
+    // The page itself let it go: another question took its place.
+    if (reason !== "net::ERR_ABORTED") errors.push(`${request.url()}: ${reason}`);
+  });
   page.on("response", (answer) => {
     if (answer.status() >= 400) errors.push(`${answer.url()}: ${answer.status()}`);
   });

@@ -59,7 +59,9 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     await page.context().close();
   });
 
-  test("Ask answers, shows the reads, and answers again when a word changes", { timeout: 120_000 }, async () => {
+  test("Ask answers, shows the reads, and answers again when a word changes", {
+    timeout: 120_000,
+  }, async () => {
     const { page, errors } = await open(browser, url + address("ask", { story: wolves }));
     await answers(page).locator("li").first().waitFor({ timeout: 60_000 });
     expect(await answers(page).locator("li").first().innerText()).toMatch(/^wolf/);
@@ -68,7 +70,9 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     const word = page.locator(".story-word", { hasText: "gertrude" }).first();
     expect(await word.locator("rect.share").count()).toBe(3);
     await word.getByRole("button").focus();
-    expect(await page.locator(".story-numbers").innerText()).toMatch(/read 1 .*write strength 0\.\d+.*memory norm/s);
+    expect(await page.locator(".story-numbers").innerText()).toMatch(
+      /read 1 .*write strength 0\.\d+.*memory norm/s,
+    );
 
     // A mouse becomes a cat: cats are afraid of sheep.
     await page.getByRole("button", { name: "mouse", exact: true }).click();
@@ -86,8 +90,13 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     await page.context().close();
   });
 
-  test("Ask names unknown words and offers known ones; examples come from the generator", { timeout: 120_000 }, async () => {
-    const { page, errors } = await open(browser, url + address("ask", { story: "Mary went to the kitchn.\nWhere is Mary?" }));
+  test("Ask names unknown words and offers known ones; examples come from the generator", {
+    timeout: 120_000,
+  }, async () => {
+    const { page, errors } = await open(
+      browser,
+      url + address("ask", { story: "Mary went to the kitchn.\nWhere is Mary?" }),
+    );
     await page.getByText("The model does not know this word").waitFor({ timeout: 60_000 });
     await page.getByRole("button", { name: "kitchen", exact: true }).click();
     await answers(page).locator("li").first().getByText("kitchen").waitFor();
