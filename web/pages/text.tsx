@@ -129,8 +129,8 @@ function Passage({ first, second }: { first: ModelRef; second: ModelRef | undefi
         />
       </label>
       {error ? <Failed what="The passage could not be read" error={error} /> : null}
-      <Summary name={first.id} answer={one.answer} />
-      {second ? <Summary name={second.id} answer={two.answer} /> : null}
+      <Summary name={first.id} losses={one} />
+      {second ? <Summary name={second.id} losses={two} /> : null}
       <ol class="passage" aria-label="Words with their bits">
         {words.map(({ word, known, bits }, i) => (
           <PassageWord key={i} word={word} known={known} bits={bits} other={others?.[i]?.bits} />
@@ -186,7 +186,7 @@ function PassageWord(props: { word: string; known: boolean; bits: number; other:
   );
 }
 
-function Summary({ name, answer }: { name: string; answer: PassageAnswer | undefined }) {
+function Summary({ name, losses: { answer, error } }: { name: string; losses: Losses }) {
   const words = answer?.words ?? [];
   const mean = words.reduce((sum, { bits }) => sum + bits, 0) / Math.max(1, words.length);
   return (
@@ -194,7 +194,9 @@ function Summary({ name, answer }: { name: string; answer: PassageAnswer | undef
       <strong>{name.replace(/^(run|shipped):/, "")}</strong>{" "}
       {answer
         ? `${mean.toFixed(3)} bits per word, perplexity ${(2 ** mean).toFixed(1)} on ${words.length} words`
-        : "reading …"}
+        : error
+          ? "could not read it"
+          : "reading …"}
     </p>
   );
 }
