@@ -82,6 +82,9 @@ const live = record("catbabi-qa-fwm", {
 });
 writeRun(join(runs, "watched"), live, learning(20, 0.3));
 
+/** Waits for something to become true; other tests on the same cores take their time. */
+const soon = <T>(read: () => T | Promise<T>) => expect.poll(read, { timeout: 30_000 });
+
 const address = (page: string, state: Readonly<Record<string, string>> = {}): string =>
   `#/${page}?${new URLSearchParams(state)}`;
 
@@ -134,11 +137,11 @@ describe(
       const shown = await names(page);
       expect(shown.slice(0, 3)).toEqual(["second", "sweep of 6", "first"]);
       expect(page.url()).toContain("sort=best");
-      await expect.poll(() => page.getByText("batch 64").count()).toBeGreaterThan(0);
+      await soon(() => page.getByText("batch 64").count()).toBeGreaterThan(0);
       await page.getByRole("button", { name: "sweep", exact: true }).click();
       expect(await names(page)).toContain("reads=3-seed2");
       await page.getByRole("searchbox", { name: "Filter" }).fill("batch 64");
-      await expect.poll(() => names(page)).toEqual(["second"]);
+      await soon(() => names(page)).toEqual(["second"]);
       // The same address shows the same thing.
       const again = await open(browser, page.url());
       await row(again.page, "second").waitFor();
@@ -157,7 +160,7 @@ describe(
           expect.stringContaining("second95 %") as string,
         ]);
       const differ = page.getByRole("region", { name: "Settings that differ" });
-      await expect.poll(() => differ.getByRole("row").allTextContents()).toContain("training.batch3264");
+      await soon(() => differ.getByRole("row").allTextContents()).toContain("training.batch3264");
       const tasks = page.getByRole("region", { name: "Accuracy by task" });
       expect(await tasks.getByRole("img", { name: "first: 90.0 %" }).count()).toBe(1);
       const download = async (kind: string): Promise<Buffer> => {
@@ -181,14 +184,14 @@ describe(
       await page.getByRole("combobox", { name: "Over" }).selectOption("hours");
       await page.getByRole("slider", { name: "Smoothing" }).fill("0.9");
       await page.getByRole("checkbox", { name: "log y" }).check();
-      await expect.poll(() => page.url()).toMatch(/series=train%2Floss.*x=hours.*smooth=0.9.*logy=1/);
+      await soon(() => page.url()).toMatch(/series=train%2Floss.*x=hours.*smooth=0.9.*logy=1/);
       // Debiased over all points: of a falling line above its last value, below the mean of the last twenty.
       await expect
         .poll(async () => Number((await legend(page).first().textContent())?.replace("first", "")))
         .toBeGreaterThan(0.1);
       expect(Number((await legend(page).first().textContent())!.replace("first", ""))).toBeLessThan(0.3);
       await page.getByRole("slider", { name: "Where to read the values" }).fill("0.5");
-      await expect.poll(() => page.getByText(/^at 0\.495 hours$/).count()).toBe(1);
+      await soon(() => page.getByText(/^at 0\.495 hours$/).count()).toBe(1);
       expect(errors).toEqual([]);
       await page.context().close();
     });
@@ -198,7 +201,7 @@ describe(
         browser,
         studio.url + address("runs", { sel: "watched", series: "train/loss" }),
       );
-      await expect.poll(() => legend(page).first().textContent()).toContain("watched");
+      await soon(() => legend(page).first().textContent()).toContain("watched");
       const sizes: number[] = [];
       page.on("response", (answer) => {
         if (!answer.url().endsWith("/api/metrics")) return;
@@ -224,7 +227,7 @@ describe(
       const { page } = await open(browser, studio.url + address("runs", { new: "1" }));
       const form = page.getByRole("region", { name: "New run" });
       await form.getByRole("textbox", { name: "Changed settings" }).fill("training.bach=3");
-      await expect.poll(() => form.getByRole("alert").textContent()).toContain("did you mean");
+      await soon(() => form.getByRole("alert").textContent()).toContain("did you mean");
       expect(await form.getByRole("button", { name: "Start training" }).isDisabled()).toBe(true);
       await form
         .getByRole("textbox", { name: "Changed settings" })
@@ -242,8 +245,8 @@ describe(
       const steps = async (): Promise<number> =>
         Number.parseInt((await row(page, "fresh").locator("td").nth(6).textContent()) ?? "0", 10);
       const before = await steps();
-      await expect.poll(steps, { timeout: 40_000 }).toBeGreaterThan(before + 3);
-      await expect.poll(() => legend(page).first().textContent()).toMatch(/^fresh\d/);
+      await soon(steps).toBeGreaterThan(before + 3);
+      await soon(() => legend(page).first().textContent()).toMatch(/^fresh\d/);
       await panel.getByRole("button", { name: "Stop and save" }).click();
       await row(page, "fresh").getByText("interrupted").waitFor({ timeout: 30_000 });
       await panel
@@ -267,15 +270,15 @@ describe(
     test("a sweep shows its history, what matters, and every member", async () => {
       const { page, errors } = await open(browser, studio.url + address("sweep"));
       const importance = page.getByRole("list", { name: /^Share of the variance/ }).getByRole("listitem");
-      await expect.poll(() => importance.first().textContent()).toMatch(/^system\.reads\s*(99\.\d|100\.0) %/);
+      await soon(() => importance.first().textContent()).toMatch(/^system\.reads\s*(99\.\d|100\.0) %/);
       expect(await importance.last().textContent()).toMatch(/^training\.seed\s*0\.0 %/);
       expect(await page.locator(".parallel polyline").count()).toBe(6);
       const best = page.getByRole("region", { name: "Members", exact: true }).getByRole("row").nth(1);
       expect(await best.textContent()).toContain("reads=3-seed2");
       await page.getByRole("combobox", { name: "Measure" }).selectOption("loss");
-      await expect.poll(() => page.url()).toContain("measure=loss");
+      await soon(() => page.url()).toContain("measure=loss");
       await page.getByRole("link", { name: "Compare their curves" }).click();
-      await expect.poll(() => legend(page).count()).toBe(6);
+      await soon(() => legend(page).count()).toBe(6);
       expect(errors).toEqual([]);
       await page.context().close();
     });
@@ -287,10 +290,10 @@ describe(
         studio.url + address("text", { model: "run:text-a", second: "run:text-b", text }),
       );
       const words = page.getByRole("list", { name: "Words with their bits" }).getByRole("listitem");
-      await expect.poll(() => words.count(), { timeout: 30_000 }).toBe(9);
-      await expect.poll(() => words.first().textContent()).toMatch(/^bill\d+\.\d\d and \d+\.\d\d bits$/);
+      await soon(() => words.count()).toBe(9);
+      await soon(() => words.first().textContent()).toMatch(/^bill\d+\.\d\d and \d+\.\d\d bits$/);
       await page.getByRole("textbox", { name: "Passage" }).fill("bill is");
-      await expect.poll(() => words.count()).toBe(2);
+      await soon(() => words.count()).toBe(2);
       await page.getByRole("textbox", { name: "Prompt" }).fill("bill");
       await page.getByRole("spinbutton", { name: "Words" }).fill("5");
       await page.getByRole("spinbutton", { name: "Words" }).press("Enter");

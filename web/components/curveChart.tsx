@@ -37,10 +37,11 @@ export function CurveChart(props: CurveChartProps) {
   const pointed = useSignal<number | null>(null);
 
   useEffect(() => {
+    const host = box.current!;
     const observer = new ResizeObserver(() => {
-      width.value = Math.floor(box.current!.clientWidth);
+      width.value = Math.floor(host.clientWidth);
     });
-    observer.observe(box.current!);
+    observer.observe(host);
     return () => observer.disconnect();
   }, [width]);
 

@@ -148,7 +148,7 @@ function Sweep({ name, stamp }: { name: string; stamp: string }) {
             {pointed.value ? pointed.value.slice(name.length + 1) : "a line per member; point at one"}
           </small>
         </div>
-        <ScrollArea label="Parallel coordinates">
+        <ScrollArea label="Lines of the members">
           <Parallel
             members={found.members}
             keys={found.keys}
