@@ -12,6 +12,7 @@ export {
   modelFromBytes,
   type TokenModelConfig,
 } from "./model.ts";
+export { longestPassage, type PassageWord, passageBits } from "./passage.ts";
 export { type Retrieval, StoryMemory } from "./storyMemory.ts";
 export {
   longestStory,

@@ -33,6 +33,10 @@ export const routes = {
   ask: { method: "POST", path: "/api/ask" },
   /** `RolloutRequest` → `RolloutAnswer` */
   rollout: { method: "POST", path: "/api/rollout" },
+  /** `PassageRequest` → `PassageAnswer` */
+  passage: { method: "POST", path: "/api/passage" },
+  /** `GenerateRequest` → `GenerateAnswer` */
+  generate: { method: "POST", path: "/api/generate" },
   /** `TrainRequest` → `TrainPlan`: checks settings, starts nothing. */
   trainCheck: { method: "POST", path: "/api/train/check" },
   /** `TrainRequest` → `Job` */
@@ -54,6 +58,8 @@ export const limits = {
   bodyBytes: 64 * 1024,
   /** Characters of a story. */
   storyCharacters: 8_000,
+  /** Words that one request may generate. */
+  generatedWords: 300,
   /** Runs whose metrics one request may ask for. */
   runsPerRequest: 250,
   /** Points of a series in one answer. */
@@ -454,6 +460,47 @@ export interface RolloutAnswer {
   readonly shortestPath: number;
   readonly experiment: string;
   readonly step: number | null;
+}
+
+// ─── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** Body of `passage`: of a model of text. */
+export interface PassageRequest {
+  readonly model: ModelRef;
+  readonly text: string;
+}
+
+/** Answer of `passage`: how surprising each word is after those before it. */
+export interface PassageAnswer {
+  readonly words: readonly {
+    /** `<eos>` at the end of a line. */
+    readonly word: string;
+    /** Whether the model knows it; if not, the bits are those of `<unk>`. */
+    readonly known: boolean;
+    readonly bits: number;
+  }[];
+  readonly system: string;
+  readonly step: number | null;
+}
+
+/** Body of `generate`: of a model of text. */
+export interface GenerateRequest {
+  readonly model: ModelRef;
+  readonly prompt: string;
+  readonly words: number;
+  /** Divides the logits; 0: always the most probable word. */
+  readonly temperature: number;
+  /** Among so many of the most probable words; 0: all. */
+  readonly topK: number;
+  readonly seed: number;
+}
+
+/** Answer of `generate`. */
+export interface GenerateAnswer {
+  /** Each with the probability that the model gave it; `<eos>` ends a line. */
+  readonly words: readonly { readonly word: string; readonly probability: number }[];
+  /** Words of the prompt that the model does not know, read as `<unk>`. */
+  readonly unknown: readonly string[];
 }
 
 // ─── training from the page ───────────────────────────────────────────────────────────────────────────────────────

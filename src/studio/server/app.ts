@@ -7,10 +7,12 @@ import { allKinds, experimentNames, findExperiment, kindOf } from "../../experim
 import {
   type About,
   type AskAnswer,
+  type GenerateAnswer,
   type JobsAnswer,
   type KindInfo,
   type MetricsAnswer,
   type ModelRef,
+  type PassageAnswer,
   type RolloutAnswer,
   type RunDetail,
   type RunMetrics,
@@ -160,6 +162,18 @@ export function studioApp(parts: AppParts): Hono {
       explorer: explorerSteps,
       explorerTotal: explorer,
     } satisfies RolloutAnswer);
+  });
+  app.post(routes.passage.path, async (context) => {
+    const { model, text } = await body(context, bodies.passage);
+    return context.json(
+      await askModel<Pick<PassageAnswer, "words">>(context, parts, model, { kind: "passage", text }),
+    );
+  });
+  app.post(routes.generate.path, async (context) => {
+    const { model, ...options } = await body(context, bodies.generate);
+    return context.json(
+      await askModel<GenerateAnswer>(context, parts, model, { kind: "generate", ...options }),
+    );
   });
 
   app.post(routes.trainCheck.path, async (context) =>

@@ -43,6 +43,21 @@ async function answer(request: ModelRequest): Promise<ModelResult> {
       const { episodes } = await rollOut(folder, { seed: request.seed, episodes: 1 });
       return episodes[0]!;
     }
+    case "passage": {
+      const { passageBits } = await import("../../inference/passage.ts");
+      return { words: await passageBits(await model(), request.text) };
+    }
+    case "generate": {
+      const { id: _, kind: __, ...options } = request;
+      const unknown: string[] = [];
+      const draws = (await model()).generate({
+        ...options,
+        onUnknown: (missing) => unknown.push(...missing),
+      });
+      const words = [];
+      for await (const word of draws) words.push(word);
+      return { words, unknown };
+    }
   }
 }
 

@@ -6,7 +6,9 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { DataError, FwmError, UsageError } from "../../errors.ts";
 import type { Rollout } from "../../experiment/rollout.ts";
+import type { PassageWord } from "../../inference/passage.ts";
 import type { StoryTrace } from "../../inference/storyTrace.ts";
+import type { GenerateAnswer, GenerateRequest, VocabularyAnswer } from "../api.ts";
 import { startChild } from "./childProcess.ts";
 import { Refusal, UnknownWords } from "./requests.ts";
 
@@ -14,7 +16,9 @@ import { Refusal, UnknownWords } from "./requests.ts";
 export type ModelQuestion =
   | { readonly kind: "ask"; readonly story: string; readonly top: number; readonly writes: boolean }
   | { readonly kind: "vocabulary" }
-  | { readonly kind: "rollout"; readonly seed: number };
+  | { readonly kind: "rollout"; readonly seed: number }
+  | { readonly kind: "passage"; readonly text: string }
+  | ({ readonly kind: "generate" } & Omit<GenerateRequest, "model">);
 
 /** A question on its way to a child. */
 export type ModelRequest = ModelQuestion & { readonly id: number };
@@ -22,8 +26,10 @@ export type ModelRequest = ModelQuestion & { readonly id: number };
 /** What a child makes of a question. */
 export type ModelResult =
   | (StoryTrace & { readonly ms: number })
-  | { readonly words: readonly string[] }
-  | Rollout;
+  | VocabularyAnswer
+  | Rollout
+  | { readonly words: readonly PassageWord[] }
+  | GenerateAnswer;
 
 /** A child's reply: the result as JSON text, which the server hands on, or why there is none. */
 export interface ModelAnswer {

@@ -28,6 +28,15 @@ export const bodies = {
     writes: z.boolean().optional(),
   }),
   rollout: z.strictObject({ model, seed }),
+  passage: z.strictObject({ model, text: z.string().max(limits.storyCharacters) }),
+  generate: z.strictObject({
+    model,
+    prompt: z.string().max(limits.storyCharacters),
+    words: z.int().min(1).max(limits.generatedWords),
+    temperature: z.number().min(0).max(100),
+    topK: z.int().min(0).max(1e6),
+    seed,
+  }),
   train: z.strictObject({
     experiment: name,
     smoke: z.boolean().exactOptional(),
