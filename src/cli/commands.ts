@@ -20,6 +20,7 @@ import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -37,6 +38,7 @@ const commands: readonly CommandEntry[] = [
   generateCommand,
   rolloutCommand,
   runsCommand,
+  studioCommand,
   reportCommand,
   paperCommand,
   packageCommand,

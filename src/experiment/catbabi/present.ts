@@ -1,6 +1,7 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
 import { z } from "zod";
+import { taskNames } from "../../babi/format.ts";
 import { DataError } from "../../errors.ts";
 import type { BarsSpec } from "../../report/bars.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
@@ -52,30 +53,6 @@ export function showAnswersLine(evaluation: CatbabiEvaluation, known: CatbabiPap
     `perplexity ${perplexity.toFixed(3)}${paper ? `  (paper, test: ${percent(paper.accuracy)})` : ""}`
   );
 }
-
-/** The names of bAbI's tasks. */
-const taskNames: readonly string[] = [
-  "single supporting fact",
-  "two supporting facts",
-  "three supporting facts",
-  "two-argument relations",
-  "three-argument relations",
-  "yes/no questions",
-  "counting",
-  "lists and sets",
-  "simple negation",
-  "indefinite knowledge",
-  "basic coreference",
-  "conjunction",
-  "compound coreference",
-  "time reasoning",
-  "basic deduction",
-  "basic induction",
-  "positional reasoning",
-  "size reasoning",
-  "path finding",
-  "agent's motivations",
-];
 
 /** The card of a model that answers, as Markdown. */
 export function answersCard(
