@@ -6,7 +6,7 @@
 import { interleaved } from "../src/bench/measure.ts";
 import type { Batch } from "../src/data/batches.ts";
 import { type Mode, objectiveOf } from "../src/experiment/catbabi/objective.ts";
-import { gatherRows, reshape, scan } from "../src/graph/index.ts";
+import { gatherRows, mean, reshape, scan, type Tensor } from "../src/graph/index.ts";
 import { fwmDefaults } from "../src/model/fwmModel.ts";
 import { buildSystem } from "../src/model/registry.ts";
 import type { SequenceModel } from "../src/model/sequence.ts";
@@ -111,11 +111,12 @@ export function tokenByToken(model: SequenceModel): SequenceModel {
       if (mask) throw new Error("internal: the plain form is measured without padding");
       const { carry, ys } = scan({ carry: state, xs: [tokens] }, (before, [token]) => {
         const next = model.step(token!, before);
-        return { carry: next.state, ys: [next.logits] };
+        return { carry: next.state, ys: [next.logits, ...(next.penalty ? [next.penalty] : [])] };
       });
-      const [T, B, V] = ys[0]!.shape as [number, number, number];
-      const logits = positions ? gatherRows(reshape(ys[0]!, [T * B, V]), positions) : ys[0]!;
-      return { logits, state: carry };
+      const [every, penalties] = ys as [Tensor, Tensor | undefined];
+      const [T, B, V] = every.shape as [number, number, number];
+      const logits = positions ? gatherRows(reshape(every, [T * B, V]), positions) : every;
+      return { logits, state: carry, ...(penalties ? { penalty: mean(penalties) } : {}) };
     },
   };
 }

@@ -28,6 +28,8 @@ export default textExperiment({
       evalEvery: 0,
       saveEvery: 200,
       patience: 0,
+      minutes: 0,
+      processorMinutes: 0,
       evalBatch: 10,
       evalWindow: 70,
     },

@@ -17,6 +17,7 @@ export {
   type Story,
   storyTokens,
 } from "./babi/format.ts";
+export { type Difficulty, ordinary as ordinaryDifficulty } from "./babi/generator/difficulty.ts";
 export { generateStories, generateStory, streamStory } from "./babi/generator/generate.ts";
 export type { Answer as StoryAnswer } from "./babi/reader/answer.ts";
 export { StoryReader } from "./babi/reader/reader.ts";

@@ -31,6 +31,7 @@ export default defineConfig(({ mode }) => {
       modulePreload: { polyfill: false },
       chunkSizeWarningLimit: 700,
       rolldownOptions: {
+        checks: { pluginTimings: false },
         input: site
           ? join(here, "playground/index.html")
           : { studio: join(here, "index.html"), playground: join(here, "playground/index.html") },

@@ -21,7 +21,7 @@ import {
   variableOf,
 } from "./config.ts";
 import type { Output, Surroundings } from "./output.ts";
-import { file, flag, folder, integer, maybeText, oneOf, texts, threadCount } from "./params.ts";
+import { file, flag, folder, integer, maybeText, number, oneOf, texts, threadCount } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
@@ -65,13 +65,14 @@ export const trainCommand = command({
     set: texts({ placeholder: "key=value", help: "change a setting, e.g. training.batch=64" }),
     config: file({ help: "settings from a YAML or JSON file" }),
     steps: integer({ min: 1, help: "steps to train; episodes of agents" }),
+    minutes: number({ help: "minutes of training after which to stop, evaluations not counted" }),
     seed: integer({ help: "seed of the weights, the batch order and dropout" }),
     batch: integer({ min: 1, help: "rows per batch; agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     out: folder({ help: "run folder; default runs/<experiment>-seed<seed>" }),
     resume: maybeText({
       placeholder: "run",
-      help: "resume a run with its settings; --steps may be more",
+      help: "resume a run with its settings; --steps and --minutes may be more",
     }),
     init: folder({ placeholder: "model", help: "start with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to resume from" }),
@@ -144,6 +145,7 @@ interface TrainOptions {
   readonly set: readonly string[];
   readonly config: string | undefined;
   readonly steps: number | undefined;
+  readonly minutes: number | undefined;
   readonly seed: number | undefined;
   readonly batch: number | undefined;
   readonly data: string | undefined;
@@ -158,7 +160,7 @@ interface TrainOptions {
 function newSettings(experiment: string, options: TrainOptions, env: Surroundings["env"]) {
   const definition = requireExperiment(experiment);
   const kind = kindOf(definition.settings);
-  const { steps, batch, data, seed } = options;
+  const { steps, minutes, batch, data, seed } = options;
   return resolveSettings(
     kind.schema,
     [
@@ -167,18 +169,19 @@ function newSettings(experiment: string, options: TrainOptions, env: Surrounding
       ...(options.config ? [configFile(options.config)] : []),
       environmentSettings(env, kind.schema),
       assignments(options.set),
-      flagLayer(kind, { steps, batch, data, seed }),
+      flagLayer(kind, { steps, minutes, batch, data, seed }),
     ],
     kind.renamed,
   );
 }
 
-function resumePlan(folder: string, { from, steps }: TrainOptions): RunPlan {
+function resumePlan(folder: string, { from, steps, minutes }: TrainOptions): RunPlan {
   return {
     action: "resume",
     folder,
     ...(from === undefined ? {} : { from }),
     ...(steps === undefined ? {} : { steps }),
+    ...(minutes === undefined ? {} : { minutes }),
   };
 }
 
@@ -238,9 +241,13 @@ async function checkExperiment(path: string, named: string): Promise<void> {
 /** Common options that were given, as the settings of the kind that they stand for. */
 export function flagLayer(
   { name, flags }: Pick<Kind, "name" | "flags">,
-  given: Readonly<Record<"steps" | "batch" | "data" | "seed", unknown>>,
+  given: Readonly<Partial<Record<"steps" | "minutes" | "batch" | "data" | "seed", unknown>>>,
 ): SettingsLayer {
-  const paths: Readonly<Record<string, string | undefined>> = { ...flags, seed: "training.seed" };
+  const paths: Readonly<Record<string, string | undefined>> = {
+    ...flags,
+    seed: "training.seed",
+    minutes: "training.minutes",
+  };
   const texts = Object.entries(given).flatMap(([option, value]) => {
     if (value === undefined) return [];
     const path = paths[option];
@@ -290,10 +297,19 @@ export function showValues({ measures }: Pick<Kind, "measures">, values: Values)
     .join(", ");
 }
 
+/** How a run ended, in words. */
+const endings: Readonly<Record<RunEnd["reason"], string>> = {
+  finished: "finished",
+  interrupted: "interrupted",
+  paused: "paused",
+  patience: "finished without a better evaluation",
+  budget: "finished with its minutes",
+};
+
 function report(out: Output, kind: Kind, { folder: path, step, reason, progress }: RunEnd): void {
   const { best, bestStep } = progress;
   out.result({ folder: path, step, reason, best: progress.bestValues, bestStep }, () => {
-    const lines = [`${reason} after ${thousands(step)} ${kind.unit}s; ${path}`];
+    const lines = [`${endings[reason]} after ${thousands(step)} ${kind.unit}s; ${path}`];
     if (best !== null) {
       const measure = kind.measures[kind.best]!;
       lines.push(

@@ -5,11 +5,11 @@
  */
 import { broadcastShapes } from "../graph/broadcast.ts";
 import type { GraphFunction } from "../graph/op.ts";
-import { neg, sub } from "../graph/ops/elementwise.ts";
+import { add, neg, sub } from "../graph/ops/elementwise.ts";
 import { type MatmulAttrs, matmul } from "../graph/ops/matmul.ts";
 import { applied } from "../graph/ops/recompute.ts";
 import { remakeScan, type ScanAttrs, scanAttrs } from "../graph/ops/scan.ts";
-import { lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
+import { concat, lastTwoExchanged, reshape, transpose } from "../graph/ops/shape.ts";
 import { constantValue } from "../graph/ops/source.ts";
 import { remake, rewrite } from "../graph/rewrite.ts";
 import {
@@ -17,6 +17,7 @@ import {
   type Shape,
   sameShape,
   showType,
+  sizeOf,
   type Tensor,
   topological,
   within,
@@ -25,7 +26,7 @@ import { constantKey } from "./constantKey.ts";
 
 /** The outputs of an equivalent, smaller graph. */
 export function simplify(outputs: readonly Tensor[]): Tensor[] {
-  return shareEqual(pruneLoops(shareEqual(pruneLoops(takeKnown(inlined(outputs))))));
+  return joinProducts(shareEqual(pruneLoops(shareEqual(pruneLoops(takeKnown(inlined(outputs)))))));
 }
 
 /** What is to be computed again for a gradient stands there twice by now, and needs its frame no more. */
@@ -159,6 +160,55 @@ function localRule(node: Node, inputs: readonly Tensor[]): Tensor | undefined {
     default:
   }
   return broadcasting.has(node.op.name) ? withoutExpand(node, inputs) : undefined;
+}
+
+/**
+ * Sums of products, Σ aᵢᵀ bᵢ, where the factors are smaller than what they make: one product of all aᵢ and all bᵢ. The
+ * gradient of a matrix that several tokens were multiplied with is such a sum.
+ */
+function joinProducts(outputs: readonly Tensor[]): Tensor[] {
+  const users = new Map<Tensor, Node[]>();
+  const uses = (tensor: Tensor): Node[] => users.get(tensor) ?? [];
+  for (const node of topological(outputs)) {
+    for (const input of node.inputs) users.set(input, [...uses(input), node]);
+  }
+  const onlyFor = (tensor: Tensor): Node | undefined =>
+    uses(tensor).length === 1 && !outputs.includes(tensor) ? uses(tensor)[0] : undefined;
+  const isTerm = ({ outputs: [sum] }: Node): boolean => {
+    const user = onlyFor(sum!);
+    return user?.op.name === "add" && sameShape(user.outputs[0]!.shape, sum!.shape);
+  };
+  const isJoined = ({ node, shape }: Tensor): boolean => {
+    const { transA, transB } = node.op.name === "matmul" ? (node.attrs as MatmulAttrs) : {};
+    const [a, b] = node.inputs as [Tensor, Tensor];
+    if (!transA || transB || !onlyFor(node.outputs[0]!)) return false;
+    const alike = sameShape(a.shape.slice(0, -2), b.shape.slice(0, -2));
+    return alike && sizeOf(a.shape) + sizeOf(b.shape) < sizeOf(shape);
+  };
+  const now = new Map<Tensor, Tensor>();
+  return inBodies(outputs, joinProducts, (node, inputs) => {
+    inputs.forEach((input, i) => {
+      now.set(node.inputs[i]!, input);
+    });
+    if (node.op.name !== "add" || isTerm(node)) return undefined;
+    const terms: Tensor[] = [];
+    for (const waiting = [node.outputs[0]!]; waiting.length > 0; ) {
+      const tensor = waiting.pop()!;
+      const isSum = tensor.node === node || (tensor.node.op.name === "add" && isTerm(tensor.node));
+      if (isSum) waiting.push(...tensor.node.inputs.toReversed());
+      else terms.push(tensor);
+    }
+    const products = terms.filter((term) => sameShape(term.shape, node.outputs[0]!.shape) && isJoined(term));
+    if (products.length < 2) return undefined;
+    const factor = (i: number): Tensor =>
+      concat(
+        products.map((term) => now.get(term.node.inputs[i]!)!),
+        -2,
+      );
+    const joined = within(products[0]!.node.scope, () => matmul(factor(0), factor(1), { transA: true }));
+    const rest = terms.filter((term) => !products.includes(term)).map((term) => now.get(term)!);
+    return [within(node.scope, () => rest.reduce((total, term) => add(total, term), joined))];
+  });
 }
 
 /** All parts of a split, in order, put together again. */

@@ -26,6 +26,9 @@ export const loopFields = {
   saveEvery: interval,
   /** Evaluations without a better one after which training stops; 0: never. */
   patience: z.int().min(0),
+  /** Minutes spent in steps after which training ends, by the clock and of processor time; 0: no limit. */
+  minutes: z.number().min(0).default(0),
+  processorMinutes: z.number().min(0).default(0),
 };
 
 /** What the settings of every kind have. */

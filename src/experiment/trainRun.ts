@@ -17,10 +17,15 @@ import {
 } from "../store/runRecord.ts";
 import {
   freshProgress,
+  isBudgetSpent,
   type LoopCallbacks,
   type LoopEnd,
   type LoopProgress,
+  type LoopSettings,
+  nothingSpent,
   progressSchema,
+  type SpentTime,
+  spentSchema,
   train,
 } from "../train/loop.ts";
 import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
@@ -38,7 +43,14 @@ export type RunPlan = (
       /** A run, checkpoint or model folder whose weights to start with. */
       readonly init?: string;
     }
-  | { readonly action: "resume"; readonly folder: string; readonly from?: string; readonly steps?: number }
+  | {
+      readonly action: "resume";
+      readonly folder: string;
+      readonly from?: string;
+      /** More steps or minutes than the run was given. */
+      readonly steps?: number;
+      readonly minutes?: number;
+    }
 ) & {
   /** Steps after which the run pauses, to be resumed; an evaluation's. */
   readonly pauseAt?: number;
@@ -66,7 +78,11 @@ export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);
-  return plan.steps === undefined ? known : withSetting(known, kind.flags.steps, plan.steps);
+  const given = { [kind.flags.steps]: plan.steps, "training.minutes": plan.minutes };
+  return Object.entries(given).reduce(
+    (settings, [path, value]) => (value === undefined ? settings : withSetting(settings, path, value)),
+    known,
+  );
 }
 
 /** Trains, from the start or from a checkpoint; the run folder holds everything. */
@@ -82,18 +98,17 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
     for (const note of session.data.notes) context.onNote?.(note);
     if (init) session.init(init);
     const origin = { ...session.data, ...(init ? { initFrom: originOf(init) } : {}) };
-    const { run, checkpoint } = await openRun(plan, kind.steps(settings), settings, context, origin);
+    const { run, checkpoint } = await openRun(plan, kind, settings, context, origin);
     return await closing(run, async () => {
       const loop = await loopIn(run, session, kind, settings, checkpoint);
       // A run that is killed early must not resume from other weights.
-      if (init) await loop.run.save(0, { best: false, progress: freshProgress });
-      const { firstStep } = loop;
-      const progress = loop.progress ?? freshProgress;
+      if (init) await loop.run.save(0, { best: false, progress: freshProgress, spent: nothingSpent });
+      const { firstStep, progress, spent } = loop;
       const end = await train(
         { step: (step) => session.step(step), evaluate: (signal) => session.evaluate(signal, loop.beat) },
         loop.run,
         { ...loop.settings, ...(plan.pauseAt === undefined ? {} : { pauseAt: plan.pauseAt }) },
-        { firstStep, progress },
+        { firstStep, progress, spent },
         context.signal,
         context.callbacks,
       );
@@ -166,24 +181,25 @@ async function loopIn(
   settings: BaseSettings,
   checkpoint: LoadedCheckpoint | undefined,
 ) {
-  const { logEvery, evalEvery, saveEvery, patience } = settings.training;
+  const { logEvery, evalEvery, saveEvery, patience, minutes, processorMinutes } = settings.training;
   const summarise = (progress: LoopProgress): Promise<void> =>
     run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress) } });
-  let progress: LoopProgress | undefined;
+  let [progress, spent] = [freshProgress, nothingSpent];
   if (checkpoint) {
     const saved = stateOf(checkpoint);
     await session.restore({ ...checkpoint, state: saved.session });
-    progress = saved.progress;
+    ({ progress, spent } = saved);
     // A run that was killed between its checkpoint and its record has the older summary.
     await summarise(progress);
   }
   return {
     firstStep: checkpoint?.step ?? 0,
     progress,
+    spent,
     beat: () => run.heartbeat(run.record.step),
     settings: {
       steps: kind.steps(settings),
-      ...{ logEvery, evalEvery, saveEvery, patience },
+      ...{ logEvery, evalEvery, saveEvery, patience, minutes, processorMinutes },
       best: { measure: kind.best, better: kind.measures[kind.best]!.better },
       speed: kind.speed.name,
       unit: kind.unit,
@@ -191,14 +207,17 @@ async function loopIn(
     run: {
       log: (record: Parameters<Run["log"]>[0]) => run.log(record),
       heartbeat: (step: number) => run.heartbeat(step),
-      async save(step: number, about: { readonly best: boolean; readonly progress: LoopProgress }) {
+      async save(
+        step: number,
+        about: { readonly best: boolean; readonly progress: LoopProgress; readonly spent: SpentTime },
+      ) {
         const { state, ...content } = session.snapshot();
         await run.save({
           step,
           best: about.best,
           config: modelConfig(kind, run.record.experiment, settings),
           ...content,
-          state: { session: state, progress: about.progress },
+          state: { session: state, progress: about.progress, spent: about.spent },
         });
         await summarise(about.progress);
       },
@@ -206,7 +225,12 @@ async function loopIn(
   };
 }
 
-const stateSchema = z.strictObject({ session: z.unknown(), progress: progressSchema });
+const stateSchema = z.strictObject({
+  session: z.unknown(),
+  progress: progressSchema,
+  // Checkpoints of earlier versions do not say.
+  spent: spentSchema.default(nothingSpent),
+});
 
 /** What `trainer_state.json` holds. */
 function stateOf({ path, state }: LoadedCheckpoint): z.infer<typeof stateSchema> {
@@ -248,7 +272,7 @@ interface RunOrigin {
 /** Makes a run folder, or opens one to resume; `checkpoint` is what to resume from, undefined at the start. */
 async function openRun(
   plan: RunPlan,
-  steps: number,
+  kind: Kind,
   settings: BaseSettings,
   context: RunContext,
   { identity, notes, initFrom }: RunOrigin,
@@ -273,20 +297,28 @@ async function openRun(
   const { run, checkpoint, skipped, differences } = await resumeRun(plan.folder, about, {
     ...(plan.from ? { from: plan.from } : {}),
     firstStep: (saved, split) => saved.step + (split === "valid" && isEvalPending(saved) ? 0 : 1),
-    check: (saved, record) => checkResumable(plan.folder, steps, identity, saved, record),
+    check: (saved, record) => {
+      checkResumable(
+        plan.folder,
+        { steps: kind.steps(settings), ...settings.training },
+        identity,
+        saved,
+        record,
+      );
+    },
   });
   for (const { path, problem } of skipped) context.onWarning?.(`${path}: passed over: ${problem}`);
   for (const difference of differences) {
     context.onWarning?.(`not as when the run started, so it may not continue bit for bit: ${difference}`);
   }
-  if (plan.steps !== undefined) await run.update({ settings: { ...settings } });
+  if (plan.steps !== undefined || plan.minutes !== undefined) await run.update({ settings: { ...settings } });
   return { run, checkpoint };
 }
 
 /** Refuses to resume where that would make something else of the run. */
 function checkResumable(
   folder: string,
-  steps: number,
+  limits: Pick<LoopSettings, "steps" | "minutes" | "processorMinutes">,
   identity: string | undefined,
   checkpoint: LoadedCheckpoint | undefined,
   { state, summary }: RunRecord,
@@ -306,8 +338,15 @@ function checkResumable(
   }
   const made = checkpoint?.step ?? 0;
   // One that was killed after its last step is not finished yet: there may be an evaluation to make up for.
-  if (made > steps || (made === steps && state === "finished")) {
+  if (made > limits.steps || (made === limits.steps && state === "finished")) {
     throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
+  }
+  if (checkpoint && state === "finished" && isBudgetSpent(stateOf(checkpoint).spent, limits)) {
+    throw new UsageError(`${folder}: the run has had its minutes`, {
+      ...(limits.minutes > 0 ? { minutes: limits.minutes } : {}),
+      ...(limits.processorMinutes > 0 ? { "processor minutes": limits.processorMinutes } : {}),
+      hint: limits.processorMinutes > 0 ? "start a new run with --init" : "give more with --minutes",
+    });
   }
 }
 

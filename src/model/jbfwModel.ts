@@ -47,6 +47,7 @@ import {
 import { withChunks } from "./chunk.ts";
 import { linear, linearWeights, symmetric } from "./linear.ts";
 import { norm, normWeights } from "./norm.ts";
+import { perWord } from "./perWord.ts";
 import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
 
 const schema = z.strictObject({
@@ -67,7 +68,7 @@ const schema = z.strictObject({
 export type JbfwSettings = z.infer<typeof schema>;
 
 /** The system: settings, model, cost. */
-export const jbfwSystem: System<JbfwSettings> = { schema, build: jbfwModel, flops };
+export const jbfwSystem: System<JbfwSettings> = { schema, build: (settings) => jbfwModel(settings), flops };
 
 /** The system at the size that has the paper's number of weights. */
 export const jbfwDefaults: JbfwSettings = {
@@ -81,8 +82,11 @@ export const jbfwDefaults: JbfwSettings = {
   chunk: 10,
 };
 
-/** The model that settings describe. */
-export function jbfwModel(settings: Omit<JbfwSettings, "name">): SequenceModel {
+/** Elements of fast weights that are worked on together; 2²¹ are 8 MB. */
+const mostTogether = 2 ** 21;
+
+/** The model that settings describe; `most` stands in for how many fast weights are worked on together. */
+export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = mostTogether): SequenceModel {
   const { vocabulary: V, embedding: E, hidden: N, innerSteps, decay, fastRate, chunk } = settings;
   const table = state("embedding", [V, E], { kind: "normal", mean: 0, std: 1 });
   // 0.05 I, as every re-implementation has it: without writes the state all but stands still.
@@ -105,61 +109,81 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">): SequenceModel {
     return g;
   };
 
+  /** A window of some rows: h [b, N], A [b, N, N], inputs [T, b, N], mask [T, b] → the last h and A, every h [T, b, N]. */
+  const rowsWindow = (h0: Tensor, A: Tensor, inputs: Tensor, mask: Tensor | undefined): Tensor[] => {
+    const [T, b] = inputs.shape as [number, number];
+    const { start, past, startEnd, pastEnd } = shares(decay, fastRate, T, mask);
+    const alive = mask && cast(unsqueeze(mask, -1), "bool");
+    let h = h0;
+    let before: Tensor | undefined; // states of the chunks so far, [b, t, N]
+    const hs: Tensor[] = [];
+    for (let first = 0; first < T; first += chunk) {
+      const length = Math.min(chunk, T - first);
+      const part = (x: Tensor): Tensor => slice(x, 0, first, first + length);
+      const older = before;
+      const weights = part(past);
+      const made = scan(
+        {
+          carry: [h, zeros([b, length, N])],
+          xs: [
+            part(inputs),
+            part(start),
+            slice(weights, -1, first, first + length),
+            identity(length),
+            ...(alive ? [part(alive)] : []),
+            ...(older ? [slice(weights, -1, 0, first)] : []),
+          ],
+        },
+        ([ht, own], [input, share, ownShares, here, ...rest]) => {
+          const g = innerLoop(add(matmul(ht!, W), input!), (x) => {
+            const query = unsqueeze(x, 1);
+            const attend = (H: Tensor, w: Tensor): Tensor =>
+              matmul(mul(matmul(query, H, { transB: true }), unsqueeze(w, 1)), H);
+            const recent = attend(own!, ownShares!);
+            const seen = older ? add(recent, attend(older, rest.at(-1)!)) : recent;
+            return squeeze(add(mul(matmul(query, A), unsqueeze(share!, 1)), seen), 1);
+          });
+          const next = alive ? where(rest[0]!, g, ht!) : g;
+          const kept = add(own!, mul(reshape(here!, [length, 1]), unsqueeze(next, 1)));
+          return { carry: [next, kept], ys: [next] };
+        },
+      );
+      [h] = made.carry as [Tensor];
+      hs.push(made.ys[0]!);
+      before = before ? concat([before, made.carry[1]!], 1) : made.carry[1]!;
+    }
+    const all = before!;
+    const written = matmul(mul(all, unsqueeze(pastEnd, -1)), all, { transA: true });
+    return [h, add(mul(unsqueeze(startEnd, -1), A), written), concat(hs, 0)];
+  };
+
   return withChunks({
     parameters: [table, W, C.W, C.b!, ln.gain, ln.bias, output.W],
     recurrent: [
       { name: "h", shape: (B) => [B, N] },
       { name: "A", shape: (B) => [B, N, N] },
     ],
-    window({ tokens, state: [h0, A], mask, positions }) {
+    window({ tokens, state: [h0, A0], mask, positions }) {
       const [T, B] = tokens.shape as [number, number];
-      const inputs = scoped("embedding", () => linear(C, gatherRows(table, tokens)));
-      const { start, past, startEnd, pastEnd } = shares(decay, fastRate, T, mask);
-      const alive = mask && cast(unsqueeze(mask, -1), "bool");
+      const inputs = scoped("embedding", () => perWord(table, tokens, (x) => linear(C, x)));
+      // Rows that go through the window together, so that their fast weights stay in the processor's cache.
+      const rows = rowsTogether(B, most / (N * N));
+      const grouped = (x: Tensor): Tensor => reshape(x, [B / rows, rows, ...x.shape.slice(1)]);
+      const overTime = (x: Tensor): Tensor =>
+        transpose(reshape(x, [T, B / rows, rows, ...x.shape.slice(2)]), [1, 0, ...axesFrom(2, x.rank + 1)]);
       const run = scoped("fastWeights", () => {
-        let h = h0!;
-        let before: Tensor | undefined; // states of the chunks so far, [B, t, N]
-        const hs: Tensor[] = [];
-        for (let first = 0; first < T; first += chunk) {
-          const C = Math.min(chunk, T - first);
-          const part = (x: Tensor): Tensor => slice(x, 0, first, first + C);
-          const older = before;
-          const weights = part(past);
-          const made = scan(
-            {
-              carry: [h, zeros([B, C, N])],
-              xs: [
-                part(inputs),
-                part(start),
-                slice(weights, -1, first, first + C),
-                identity(C),
-                ...(alive ? [part(alive)] : []),
-                ...(older ? [slice(weights, -1, 0, first)] : []),
-              ],
-            },
-            ([ht, own], [input, share, ownShares, here, ...rest]) => {
-              const g = innerLoop(add(matmul(ht!, W), input!), (x) => {
-                const query = unsqueeze(x, 1);
-                const attend = (H: Tensor, w: Tensor): Tensor =>
-                  matmul(mul(matmul(query, H, { transB: true }), unsqueeze(w, 1)), H);
-                const recent = attend(own!, ownShares!);
-                const seen = older ? add(recent, attend(older, rest.at(-1)!)) : recent;
-                return squeeze(add(mul(matmul(query, A!), unsqueeze(share!, 1)), seen), 1);
-              });
-              const next = alive ? where(rest[0]!, g, ht!) : g;
-              const kept = add(own!, mul(reshape(here!, [C, 1]), unsqueeze(next, 1)));
-              return { carry: [next, kept], ys: [next] };
-            },
-          );
-          [h] = made.carry as [Tensor];
-          hs.push(made.ys[0]!);
-          before = before ? concat([before, made.carry[1]!], 1) : made.carry[1]!;
-        }
-        const all = before!;
-        const written = matmul(mul(all, unsqueeze(pastEnd, -1)), all, { transA: true });
-        return { h, hs: concat(hs, 0), A: add(mul(unsqueeze(startEnd, -1), A!), written) };
+        const { ys } = scan(
+          {
+            carry: [],
+            xs: [grouped(h0!), grouped(A0!), overTime(inputs), ...(mask ? [overTime(mask)] : [])],
+          },
+          (_, [h, A, x, live]) => ({ carry: [], ys: rowsWindow(h!, A!, x!, live) }),
+        );
+        const [h, A, hs] = ys as [Tensor, Tensor, Tensor];
+        return { h: reshape(h, [B, N]), A: reshape(A, [B, N, N]), hs }; // hs [groups, T, rows, N]
       });
-      const seen = positions ? gatherRows(reshape(run.hs, [T * B, N]), positions) : run.hs;
+      const all = reshape(transpose(run.hs, [1, 0, 2, 3]), [T * B, N]);
+      const seen = positions ? gatherRows(all, positions) : reshape(all, [T, B, N]);
       return { logits: scoped("output", () => linear(output, seen)), state: [run.h, run.A] };
     },
     step(tokens, [h, A]) {
@@ -197,6 +221,19 @@ function shares(decay: number, fastRate: number, T: number, mask: Tensor | undef
     startEnd: transpose(power(total), [1, 0]),
     pastEnd: mul(power(sub(transpose(total, [1, 0]), ends)), written),
   };
+}
+
+/** The largest divisor of the batch from 4 up to `most`; the batch where there is none. */
+function rowsTogether(B: number, most: number): number {
+  for (let rows = Math.min(B, Math.max(4, Math.floor(most))); rows >= 4; rows--) {
+    if (B % rows === 0) return rows;
+  }
+  return B;
+}
+
+/** first, …, last - 1 */
+function axesFrom(first: number, last: number): number[] {
+  return Array.from({ length: last - first }, (_, i) => first + i);
 }
 
 function identity(size: number): Tensor {

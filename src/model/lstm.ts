@@ -15,7 +15,6 @@ import {
   add,
   cast,
   constant,
-  gatherRows,
   type Initial,
   matmul,
   mul,
@@ -23,7 +22,6 @@ import {
   scan,
   scoped,
   sigmoid,
-  sizeOf,
   split,
   state,
   type Tensor,
@@ -32,6 +30,7 @@ import {
   withValue,
 } from "../graph/index.ts";
 import { symmetric } from "./linear.ts";
+import { perWord } from "./perWord.ts";
 
 /** Which of the two cells. */
 export type LstmCell = "forgetBias1" | "pytorch";
@@ -69,7 +68,7 @@ export function lstmWeights(
 }
 
 /** What the input adds to the gates, biases and the forget gate's constant included: [..., E] → [..., 4H]. */
-function inputGates(w: LstmWeights, x: Tensor): Tensor {
+export function inputGates(w: LstmWeights, x: Tensor): Tensor {
   const H = w.Wh.shape[0]!;
   let bias = w.biases.reduce((sum, b) => add(sum, b));
   if (w.cell === "forgetBias1") bias = add(bias, forgetOne(H));
@@ -94,6 +93,11 @@ function gatesOf(z: Tensor): LstmGates {
 function cellStep([i, f, g, o]: LstmGates, c: Tensor): LstmState {
   const next = add(mul(f, c), mul(i, g));
   return { h: mul(o, tanh(next)), c: next };
+}
+
+/** The cell alone: gates before their functions, z [B, 4H], and c [B, H]. */
+export function lstmCell(z: Tensor, c: Tensor): LstmState {
+  return scoped("lstm", () => cellStep(gatesOf(z), c));
 }
 
 /** One step: x [B, E]. */
@@ -127,14 +131,15 @@ export function lstm(w: LstmWeights, x: Tensor, s: LstmState, options: LstmOptio
   return scoped("lstm", () => overTime(w, inputGates(w, x), s, options));
 }
 
-/** Tokens for each row of an embedding from which on a window goes through the table of gates. */
-const tokensPerRow = 4;
-
 /**
- * A window of tokens, i32 [T, B], under an embedding [V, E]: `lstm` of its rows. Where words repeat, the inputs' share
- * of the gates is made once per word, [V, 4H], and picked for each token: two of the three large products go from
- * T · B rows to V. `embedding` may have rows dropped; what drops single inputs comes between the two, and goes to `lstm`.
+ * What tokens, i32 [T, B], add to the gates under an embedding [V, E]: [T, B, 4H]. `embedding` may have rows dropped; what
+ * drops single inputs comes between the two, and goes to `lstm`.
  */
+export function tokenGates(w: LstmWeights, embedding: Tensor, tokens: Tensor): Tensor {
+  return scoped("lstm", () => perWord(embedding, tokens, (x) => inputGates(w, x)));
+}
+
+/** A window of tokens, i32 [T, B], under an embedding [V, E]: `lstm` of its rows. */
 export function embeddedLstm(
   w: LstmWeights,
   embedding: Tensor,
@@ -142,11 +147,8 @@ export function embeddedLstm(
   s: LstmState,
   options: LstmOptions = {},
 ): LstmWindow {
-  if (sizeOf(tokens.shape) < tokensPerRow * embedding.shape[0]!) {
-    const x = scoped("embedding", () => gatherRows(embedding, tokens));
-    return lstm(w, x, s, options);
-  }
-  return scoped("lstm", () => overTime(w, gatherRows(inputGates(w, embedding), tokens), s, options));
+  const gates = tokenGates(w, embedding, tokens);
+  return scoped("lstm", () => overTime(w, gates, s, options));
 }
 
 /** The loop over a window, given the inputs' share of the gates, [T, B, 4H]. */

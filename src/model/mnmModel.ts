@@ -20,9 +20,9 @@
  * Loss: the task's plus `metaWeight` times the mean of `meta` over tokens. The state is what was written: M less the
  * memory it starts from, M⁰, which is drawn once, is the same for all rows and models, and is not trained.
  *
- * A window needs M before each token for its gradient. It goes through the tokens in chunks and computes a chunk again
- * when its gradient is due, so that there is one copy of M per chunk and one per token of the chunk at hand. Per token M is
- * read once: M' = M + Zᵀ U with U of N rows, so what the new weights give is z M' = z M + (z Zᵀ) U.
+ * A window makes M once per chunk of tokens. Inside a chunk it is P + Zᵀ U: P the weights at the chunk's start, and a row of
+ * Z and of U for each write since, so that z M = z P + (z Zᵀ) U. That is exact; what a gradient needs is P once per chunk and
+ * the rows, and its sum over the chunk's tokens, dP = Xᵀ dY, is one product.
  *
  * The equations are one public implementation's (Webb et al. 2021), not the authors' own; docs/systems.md has the rest.
  */
@@ -38,13 +38,14 @@ import {
   max,
   mean,
   mul,
-  recompute,
   reshape,
   scan,
   scoped,
   sigmoid,
   slice,
   split,
+  squeeze,
+  stack,
   state,
   sub,
   sum,
@@ -55,7 +56,7 @@ import {
 } from "../graph/index.ts";
 import { keyOf, uniform } from "../random.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
-import { type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
+import { type LstmWeights, lstmCell, lstmStep, lstmWeights, tokenGates } from "./lstm.ts";
 import { type SequenceModel, type System, size, type Tracer, tokenSizes, type Work } from "./sequence.ts";
 
 const schema = z.strictObject({
@@ -68,8 +69,8 @@ const schema = z.strictObject({
   heads: size.max(256),
   /** Weight of the meta-objective beside the task's loss. */
   metaWeight: z.number().min(0).default(1),
-  /** Tokens per chunk that is computed again for the gradient; a matter of memory and speed only. */
-  chunk: z.int().min(1).max(4096).default(20),
+  /** Tokens between two copies of the fast weights; a matter of memory and speed only. */
+  chunk: z.int().min(1).max(64).default(8),
 });
 
 /** Settings of the system. */
@@ -87,7 +88,7 @@ export const mnmDefaults: MnmSettings = {
   memory: 100,
   heads: 3,
   metaWeight: 1,
-  chunk: 20,
+  chunk: 8,
 };
 
 /** The slow weights of controller and memory. */
@@ -146,9 +147,8 @@ function forward(M: readonly Tensor[], keys: Tensor): Tensor[] {
   return zs;
 }
 
-function metaLoss(f: Tensor, vw: Tensor): Tensor {
-  const error = sub(f, vw);
-  return mean(mul(error, error), { axes: [1, 2] });
+function meanSquare(x: Tensor): Tensor {
+  return mean(mul(x, x), { axes: [-2, -1] });
 }
 
 /** One token, the equations as they stand: e [B, E]. */
@@ -161,7 +161,7 @@ function mnmStep(w: MnmWeights, e: Tensor, s: MnmState) {
     return sub(layer, matmul(zs[l]!, error, { transA: true }));
   });
   const r = mean(forward(M, kr)[3]!, { axes: 1 });
-  return { state: { h, c, r, M }, meta: metaLoss(forward(M, kw)[3]!, vw), kw, kr };
+  return { state: { h, c, r, M }, meta: meanSquare(sub(forward(M, kw)[3]!, vw)), kw, kr };
 }
 
 /** The output of a token: h [..., H], r [..., m] → [..., H]. */
@@ -176,78 +176,105 @@ export interface MnmWindowOptions {
   readonly chunk: number;
 }
 
-/** A window: e [T, B, E] gives h [T, B, H], r [T, B, m], the meta-objective [T, B] and the state after it. */
-export function mnmWindow(w: MnmWeights, e: Tensor, s: MnmState, { mask, chunk }: MnmWindowOptions) {
-  const [T, B, E] = e.shape as [number, number, number];
-  const [Wx, Wr] = split(w.lstm.Wx, [E, w.lstm.Wx.shape[0]! - E], 0) as [Tensor, Tensor];
-  // What tokens add to the gates is one product for all of them; to the cell it is a bias that differs from token to token.
-  const gates = linear({ W: Wx, b: w.lstm.biases.reduce((total, b) => add(total, b)) }, e);
-  const alive = mask ? [reshape(mask, [T, B, 1])] : [];
+/** A layer inside a chunk: the weights at its start, [B, m, m], and what was written since, [B, n, m] each. */
+interface Layer {
+  readonly P: Tensor;
+  readonly Z?: Tensor;
+  readonly U?: Tensor;
+}
 
-  const token = ([h, c, r, ...M]: readonly Tensor[], [z, live]: readonly Tensor[]) => {
-    const next = lstmStep({ ...w.lstm, Wx: Wr, biases: [z!] }, r!, { h: h!, c: c! });
+/** The controller's input weights apart: those of e as of an LSTM over tokens, and the rows of r, [m, 4H]. */
+export function controllerInputs({ lstm, beta }: MnmWeights): { ofToken: LstmWeights; ofRead: Tensor } {
+  const m = beta.W.shape[0]!;
+  const [Wx, ofRead] = split(lstm.Wx, [lstm.Wx.shape[0]! - m, m], 0) as [Tensor, Tensor];
+  return { ofToken: { ...lstm, Wx }, ofRead };
+}
+
+/** A window: what its tokens add to the gates, [T, B, 4H], gives h [T, B, H], r [T, B, m], meta [T, B] and the state. */
+export function mnmWindow(w: MnmWeights, gates: Tensor, s: MnmState, { mask, chunk }: MnmWindowOptions) {
+  const [T, B] = gates.shape as [number, number];
+  const N = w.heads;
+  const recurrent = concat([controllerInputs(w).ofRead, w.lstm.Wh], 0); // of [r; h]
+
+  /** One token; `live` [B, 1] is 0 at padding. */
+  const token = (
+    { h, c, r, layers }: { h: Tensor; c: Tensor; r: Tensor; layers: readonly Layer[] },
+    z: Tensor,
+    live: Tensor | undefined,
+  ) => {
+    const next = lstmCell(add(z, matmul(concat([r, h]), recurrent)), c);
     const { kw, vw, kr, g, rate } = interaction(w, next.h);
     const written = live ? mul(rate, unsqueeze(live, -1)) : rate;
-    const N = w.heads;
     // The net over the write keys before the write, and over write and read keys after it, layer by layer.
     let before = kw;
     let after = concat([kw, kr], 1);
-    const layers = M.map((layer, l) => {
+    const changed = layers.map(({ P, Z: Z0, U: U0 }, l): Layer => {
       const f = functions[l]!;
-      const [old, fresh] = split(matmul(concat([before, after], 1), layer), [N, 2 * N], 1) as [
-        Tensor,
-        Tensor,
-      ];
-      const z = f(old);
+      const all = concat([before, after], 1);
+      const Z = Z0 ? concat([Z0, before], 1) : before;
+      const scores = matmul(all, Z, { transB: true });
+      const [oldScores, freshScores] = split(scores, [N, 2 * N], 1) as [Tensor, Tensor];
+      const [old, fresh] = split(matmul(all, P), [N, 2 * N], 1) as [Tensor, Tensor];
+      const n = U0?.shape[1] ?? 0;
+      const z = f(U0 ? add(old, matmul(slice(oldScores, -1, 0, n), U0)) : old);
       const update = mul(written, sub(g[l]!, z));
-      const corrected = add(fresh, matmul(matmul(after, before, { transB: true }), update));
-      const changed = add(layer, matmul(before, update, { transA: true }));
-      [before, after] = [z, f(corrected)];
-      return changed;
+      const U = U0 ? concat([U0, update], 1) : update;
+      [before, after] = [z, f(add(fresh, matmul(freshScores, U)))];
+      return { P, Z, U };
     });
     const [recalled, read] = split(after, 2, 1) as [Tensor, Tensor];
     const kept = { h: next.h, c: next.c, r: mean(read, { axes: 1 }) };
     if (live) {
       const condition = cast(live, "bool");
-      kept.h = where(condition, kept.h, h!);
-      kept.c = where(condition, kept.c, c!);
-      kept.r = where(condition, kept.r, r!);
+      kept.h = where(condition, kept.h, h);
+      kept.c = where(condition, kept.c, c);
+      kept.r = where(condition, kept.r, r);
     }
-    return { carry: [kept.h, kept.c, kept.r, ...layers], ys: [kept.h, kept.r, metaLoss(recalled, vw)] };
+    return { next: { ...kept, layers: changed }, ys: [kept.h, kept.r, sub(recalled, vw)] };
+  };
+
+  /** A chunk written out: the xs have its tokens on their first axis. */
+  const chunkOf = ([h, c, r, ...M]: readonly Tensor[], xs: readonly Tensor[]) => {
+    const length = xs[0]!.shape[0]!;
+    const slices = xs.map((x) => split(x, length, 0).map((part) => squeeze(part, 0)));
+    let now = { h: h!, c: c!, r: r!, layers: M.map((P): Layer => ({ P })) };
+    const made: Tensor[][] = [];
+    for (let t = 0; t < length; t++) {
+      const { next, ys } = token(now, slices[0]![t]!, slices[1]?.[t]);
+      now = next;
+      made.push(ys);
+    }
+    const written = now.layers.map(({ P, Z, U }) => add(P, matmul(Z!, U!, { transA: true })));
+    return {
+      carry: [now.h, now.c, now.r, ...written],
+      ys: [0, 1, 2].map((i) => stack(made.map((ys) => ys[i]!))),
+    };
   };
 
   let carry: readonly Tensor[] = [s.h, s.c, s.r, ...s.M];
   const parts: Tensor[][] = [];
-  const chunks = Math.floor(T / chunk);
-  const xs = [gates, ...alive];
+  const xs = [gates, ...(mask ? [reshape(mask, [T, B, 1])] : [])];
   const tokensOf = (from: number, to: number): Tensor[] => xs.map((x) => slice(x, 0, from, to));
+  const chunks = Math.floor(T / chunk);
   if (chunks > 0) {
-    const made = scan(
-      { carry, xs: tokensOf(0, chunks * chunk).map((x) => reshape(x, [chunks, chunk, ...x.shape.slice(1)])) },
-      (before, slices) => {
-        const results = recompute([...before, ...slices], (inputs) => {
-          const run = scan({ carry: inputs.slice(0, before.length), xs: inputs.slice(before.length) }, token);
-          return [...run.carry, ...run.ys];
-        });
-        return { carry: results.slice(0, before.length), ys: results.slice(before.length) };
-      },
-    );
+    const cut = tokensOf(0, chunks * chunk).map((x) => reshape(x, [chunks, chunk, ...x.shape.slice(1)]));
+    const made = scan({ carry, xs: cut }, chunkOf);
     carry = made.carry;
     parts.push(made.ys.map((y) => reshape(y, [chunks * chunk, ...y.shape.slice(2)])));
   }
   if (chunks * chunk < T) {
-    const made = scan({ carry, xs: tokensOf(chunks * chunk, T) }, token);
+    const made = chunkOf(carry, tokensOf(chunks * chunk, T));
     carry = made.carry;
     parts.push(made.ys);
   }
-  const [h, r, meta] = [0, 1, 2].map((i) =>
+  const [h, r, errors] = [0, 1, 2].map((i) =>
     concat(
       parts.map((ys) => ys[i]!),
       0,
     ),
   ) as [Tensor, Tensor, Tensor];
   const [hEnd, cEnd, rEnd, ...M] = carry as [Tensor, Tensor, Tensor, ...Tensor[]];
-  return { h, r, meta, state: { h: hEnd, c: cEnd, r: rEnd, M } };
+  return { h, r, meta: meanSquare(errors), state: { h: hEnd, c: cEnd, r: rEnd, M } };
 }
 
 /** M⁰: three matrices [in, out], uniform in ±1/√m, the same for everybody. */
@@ -296,8 +323,8 @@ export function mnmModel(
     ],
     window({ tokens, state: before, mask, positions }) {
       const [T, B] = tokens.shape as [number, number];
-      const e = scoped("embedding", () => gatherRows(table, tokens));
-      const run = scoped("memory", () => mnmWindow(w, e, stateOf(before), { mask, chunk }));
+      const gates = tokenGates(controllerInputs(w).ofToken, table, tokens);
+      const run = scoped("memory", () => mnmWindow(w, gates, stateOf(before), { mask, chunk }));
       const at = (x: Tensor): Tensor =>
         positions ? gatherRows(reshape(x, [T * B, x.shape[2]!]), positions) : x;
       const counted = mask ? div(sum(mul(run.meta, mask)), max(sum(mask), 1)) : mean(run.meta);
@@ -314,6 +341,7 @@ export function mnmModel(
       return {
         logits: linear(output, mnmOutput(w, h, r)),
         state: partsOf(next.state),
+        penalty: mul(next.meta, metaWeight),
         trace: { writeKeys: flat(next.kw), readKeys: flat(next.kr) },
       };
     },

@@ -82,6 +82,8 @@ export interface StepOutput {
   /** [B, V] */
   readonly logits: Tensor;
   readonly state: readonly Tensor[];
+  /** [B]: what the window's penalty is the mean of, where it has one. */
+  readonly penalty?: Tensor;
   /** Named vectors, [B, ·] each, that explain the step; see `Tracer`. */
   readonly trace: Readonly<Record<string, Tensor>>;
 }

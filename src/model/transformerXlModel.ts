@@ -187,48 +187,53 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
     return Object.fromEntries(made.filter(([, mask]) => mask)) as LayerMasks;
   };
 
-  /** x [B, T, D] → [B, T, D], one row of the batch after the other. */
+  /** x [B, T, D] → [B, T, D] and the next memory, one row of the batch after the other. */
   const windowLayer = (
     x: Tensor,
     memory: { M: Tensor; seen: Tensor } | undefined,
     layer: Layer,
-    { positions, masks }: { positions: Tensor; masks: LayerMasks },
-  ): Tensor => {
+    { positions, masks, order }: { positions: Tensor; masks: LayerMasks; order: Together },
+  ): { y: Tensor; M?: Tensor } => {
     const T = x.shape[1]!;
     const k = m + T;
     const future = causalMask(T, k);
     const [, Wkv] = split(layer.qkv.W, [D, 2 * D], 1) as [Tensor, Tensor];
     const names = Object.keys(masks);
     const rows = [x, ...(memory ? [memory.M, memory.seen] : []), ...names.map((name) => masks[name]!.mask)];
-    const { ys } = scan({ carry: [], xs: rows }, (_, slices) => ({
+    const counts = order.counts && memory ? [order.counts] : [];
+    const { ys } = scan({ carry: [], xs: [...rows, ...counts] }, (_, slices) => ({
       carry: [],
-      ys: recompute(slices, ([own, ...rest]) => {
-        const [M, seen] = memory ? (rest as [Tensor, Tensor]) : [];
-        const drop: Drop = (part, name) => {
-          const at = names.indexOf(name);
-          if (at < 0) return part;
-          return where(rest[rest.length - names.length + at]!, mul(part, 1 / masks[name]!.keep), 0);
-        };
-        const [q, kv] = split(linear(layer.qkv, own!), [D, 2 * D]) as [Tensor, Tensor];
-        const all = M ? concat([matmul(M, Wkv), kv], 0) : kv;
-        const [keys, values] = split(transpose(reshape(all, [k, 2, h, d]), [1, 2, 0, 3]), 2, 0) as [
-          Tensor,
-          Tensor,
-        ];
-        const { y } = relativeAttention({
-          q: splitHeads(q, h),
-          k: squeeze(keys, 0),
-          v: squeeze(values, 0),
-          r: positions,
-          u: contentBias,
-          w: positionBias,
-          mask: seen ? add(future, seen) : future,
-          dropout: (P) => drop(P, "attention"),
-        });
-        return [afterAttention(layer, own!, joinHeads(y), drop)];
-      }),
+      ys: [
+        ...recompute(slices.slice(0, rows.length), ([own, ...rest]) => {
+          const [M, seen] = memory ? (rest as [Tensor, Tensor]) : [];
+          const drop: Drop = (part, name) => {
+            const at = names.indexOf(name);
+            if (at < 0) return part;
+            return where(rest[rest.length - names.length + at]!, mul(part, 1 / masks[name]!.keep), 0);
+          };
+          const [q, kv] = split(linear(layer.qkv, own!), [D, 2 * D]) as [Tensor, Tensor];
+          const all = M ? concat([matmul(M, Wkv), kv], 0) : kv;
+          const [keys, values] = split(transpose(reshape(all, [k, 2, h, d]), [1, 2, 0, 3]), 2, 0) as [
+            Tensor,
+            Tensor,
+          ];
+          const { y } = relativeAttention({
+            q: splitHeads(q, h),
+            k: squeeze(keys, 0),
+            v: squeeze(values, 0),
+            r: positions,
+            u: contentBias,
+            w: positionBias,
+            mask: seen ? add(future, seen) : future,
+            dropout: (P) => drop(P, "attention"),
+          });
+          return [afterAttention(layer, own!, joinHeads(y), drop)];
+        }),
+        ...(memory ? [stopGradient(nextMemory(slices[1]!, slices[0]!, slices[rows.length]))] : []),
+      ],
     }));
-    return ys[0]!;
+    const [y, M] = ys as [Tensor, Tensor?];
+    return { y, ...(M ? { M } : {}) };
   };
 
   return {
@@ -261,16 +266,18 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
       const top = layers.reduce(
         (x, layer, l) =>
           scoped(`layer${l + 1}`, () => {
-            const M = m === 0 ? undefined : before[l]!;
-            if (M) after.push(stopGradient(order.memory(M, x)));
-            return windowLayer(x, M && { M: stopGradient(M), seen: seen! }, layer, {
+            const memory = m === 0 ? undefined : { M: stopGradient(before[l]!), seen: seen! };
+            const { y, M } = windowLayer(x, memory, layer, {
               positions: splitHeads(linear(layer.r, R), h),
               masks: training ? layerMasks(`dropout.layer${l + 1}`, [B, T, m + T]) : {},
+              order,
             });
+            if (M) after.push(M);
+            return y;
           }),
         drop(embedded, "embedding"),
       );
-      if (m > 0) after.push(min(add(before.at(-1)!, order.count), m));
+      if (m > 0) after.push(min(add(before.at(-1)!, order.counts ? cast(order.counts, "f32") : T), m));
       const chosen = order.places(drop(top, "top"), positions);
       return { logits: scoped("output", () => head.logits(chosen)), state: after };
     },
@@ -348,10 +355,8 @@ function stepAttention(
 interface Together {
   /** i32 [T, B] → [B, T] */
   tokens(tokens: Tensor): Tensor;
-  /** Tokens of each row, [B, 1] or a number. */
-  readonly count: Tensor | number;
-  /** The last m of memory [B, m, D] and window [B, T, D], without padding. */
-  memory(M: Tensor, X: Tensor): Tensor;
+  /** Tokens of each row, i32 [B, 1], where there is padding; otherwise each has T. */
+  readonly counts?: Tensor;
   /** x [B, T, D] at the window's own positions: [T, B, D], or [B, Q, D] at those asked for. */
   places(x: Tensor, positions: Tensor | undefined): Tensor;
 }
@@ -369,11 +374,6 @@ function together(T: number, B: number, mask: Tensor | undefined): Together {
     );
     return {
       tokens: (tokens) => transpose(tokens, [1, 0]),
-      count: T,
-      memory(M, X) {
-        const m = M.shape[1]!;
-        return T >= m ? slice(X, 1, T - m) : concat([slice(M, 1, T), X], 1);
-      },
       places: (x, positions) => (positions ? find(x, places, positions) : transpose(x, [1, 0, 2])),
     };
   }
@@ -382,7 +382,6 @@ function together(T: number, B: number, mask: Tensor | undefined): Together {
     [T, T],
   );
   const counts = matmul(lower, mask); // tokens up to and with each, [T, B]
-  const count = transpose(slice(counts, 0, T - 1), [1, 0]); // [B, 1]
   const whole = (x: Tensor): Tensor => cast(x, "i32");
   // Token t of row b is moved to slot counts - 1; a slot that none is moved to takes token 0.
   const slots = max(sub(whole(counts), 1), 0);
@@ -391,15 +390,16 @@ function together(T: number, B: number, mask: Tensor | undefined): Together {
   const from = whole(sum(mul(moved, reshape(iota(T, "f32"), [T, 1, 1])), { axes: 0 })); // [slot, B]
   return {
     tokens: (tokens) => gatherRows(flat(tokens), transpose(add(mul(from, B), rows), [1, 0])),
-    count,
-    memory(M, X) {
-      const m = M.shape[1]!;
-      const all = concat([M, X], 1);
-      const last = add(add(iota(m), whole(count)), mul(reshape(rows, [B, 1]), m + T));
-      return gatherRows(flat(all), last);
-    },
+    counts: whole(transpose(slice(counts, 0, T - 1), [1, 0])),
     places: (x, positions) => find(x, places, positions),
   };
+}
+
+/** The last m of a row's memory [m, D] and window [T, D]; `count`, i32 [1], says how much of the window is no padding. */
+function nextMemory(M: Tensor, X: Tensor, count: Tensor | undefined): Tensor {
+  const [m, T] = [M.shape[0]!, X.shape[0]!];
+  if (count) return gatherRows(concat([M, X], 0), add(iota(m), count));
+  return T >= m ? slice(X, 0, T - m) : concat([slice(M, 0, T), X], 0);
 }
 
 /** Shows how much each head of each layer attends to each of the last tokens. */

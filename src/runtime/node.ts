@@ -27,6 +27,8 @@ export const nodeRuntime: Runtime = ortRuntime({
       interOpNumThreads: 1,
       executionMode: "sequential",
       graphOptimizationLevel: "all",
+      // A plan of all buffers in one block: loops hold several such blocks at once, up to twice the memory, and are not faster.
+      enableMemPattern: false,
       logSeverityLevel: 3,
       ...(profile ? { enableProfiling: true, profileFilePrefix: profile } : {}),
       // Values that have faded below 1e-38 make arithmetic up to a hundred times slower and mean nothing here.

@@ -29,8 +29,11 @@ export interface LoopTask {
 /** Where the loop writes. */
 export interface LoopRun {
   log(record: { step: number; split: string; values: Values; times?: Values }): void;
-  /** Saves everything needed to resume after `step` steps; `progress` has to come back then. */
-  save(step: number, about: { readonly best: boolean; readonly progress: LoopProgress }): Promise<void>;
+  /** Saves everything needed to resume after `step` steps; `progress` and `spent` have to come back then. */
+  save(
+    step: number,
+    about: { readonly best: boolean; readonly progress: LoopProgress; readonly spent: SpentTime },
+  ): Promise<void>;
   heartbeat(step: number): Promise<void>;
 }
 
@@ -45,6 +48,9 @@ export interface LoopSettings {
   readonly saveEvery: number;
   /** Evaluations without a better one after which training stops; 0: never. */
   readonly patience: number;
+  /** Minutes of training, by the clock and of processor time, after which it ends; 0: no limit. */
+  readonly minutes: number;
+  readonly processorMinutes: number;
   /** The measure that decides which checkpoint is the best. */
   readonly best: { readonly measure: string; readonly better: "higher" | "lower" };
   /** Name of the speed in the log, and what a step is called in messages. */
@@ -82,6 +88,20 @@ export const freshProgress: LoopProgress = {
   sums: {},
 };
 
+/** Time spent in steps, all resumptions together. It is no part of the progress: that two equal runs have alike. */
+export const spentSchema = z.strictObject({
+  /** By the clock. */
+  seconds: z.number().min(0),
+  /** Of all threads of the process. */
+  processorSeconds: z.number().min(0),
+});
+
+/** Time spent in steps. */
+export type SpentTime = z.infer<typeof spentSchema>;
+
+/** Before the first step. */
+export const nothingSpent: SpentTime = { seconds: 0, processorSeconds: 0 };
+
 /** What a person is shown while it runs. */
 export interface LoopCallbacks {
   /** After every step; `speed` is work per second. */
@@ -94,8 +114,25 @@ export interface LoopCallbacks {
 /** How a run ended. */
 export interface LoopEnd {
   readonly step: number;
-  readonly reason: "finished" | "interrupted" | "paused" | "patience";
+  readonly reason: "finished" | "interrupted" | "paused" | "patience" | "budget";
   readonly progress: LoopProgress;
+}
+
+/** Both times, each since some moment. */
+export type LoopClock = () => SpentTime;
+
+const processClock: LoopClock = () => {
+  const { user, system } = process.cpuUsage();
+  return { seconds: performance.now() / 1000, processorSeconds: (user + system) / 1e6 };
+};
+
+/** Whether a run has had the minutes that its settings give it. */
+export function isBudgetSpent(
+  { seconds, processorSeconds }: SpentTime,
+  { minutes, processorMinutes }: Pick<LoopSettings, "minutes" | "processorMinutes">,
+): boolean {
+  const reached = (time: number, limit: number): boolean => limit > 0 && time >= 60 * limit;
+  return reached(seconds, minutes) || reached(processorSeconds, processorMinutes);
 }
 
 /** Training that stopped because a number was not finite. The last good checkpoint is untouched. */
@@ -109,18 +146,19 @@ export async function train(
   task: LoopTask,
   run: LoopRun,
   settings: LoopSettings,
-  from: { readonly firstStep: number; readonly progress: LoopProgress },
+  from: { readonly firstStep: number; readonly progress: LoopProgress; readonly spent: SpentTime },
   signal: AbortSignal,
   callbacks: LoopCallbacks = {},
+  clock: LoopClock = processClock,
 ): Promise<LoopEnd> {
   const { steps, logEvery, evalEvery, saveEvery, patience, best: by } = settings;
-  let { progress } = from;
+  let { progress, spent } = from;
   let saved = from.firstStep;
   const speed = new Speedometer();
   const last = Math.min(settings.pauseAt ?? steps, steps);
 
   const save = async (step: number, best: boolean): Promise<void> => {
-    await run.save(step, { best, progress });
+    await run.save(step, { best, progress, spent });
     saved = step;
     speed.pause();
     callbacks.onSave?.(step);
@@ -131,6 +169,10 @@ export async function train(
     if (step > saved || evalPending) await save(step, false);
     return end(step, "interrupted");
   };
+  const hours = (): Values => ({
+    hours: spent.seconds / 3600,
+    processorHours: spent.processorSeconds / 3600,
+  });
   const exhausted = (): boolean => patience > 0 && progress.evalsSinceBest >= patience;
   /** Evaluates and saves; gives the end of the run if this was it. */
   const evaluate = async (done: number): Promise<LoopEnd | undefined> => {
@@ -144,7 +186,7 @@ export async function train(
       evalsSinceBest: best ? 0 : progress.evalsSinceBest + 1,
       ...(best ? { best: values[by.measure]!, bestStep: done, bestValues: values } : {}),
     };
-    run.log({ step: done, split: "valid", values });
+    run.log({ step: done, split: "valid", values, times: hours() });
     callbacks.onEvaluation?.(done, values, best);
     await save(done, best);
     return exhausted() ? end(done, "patience") : undefined;
@@ -154,17 +196,26 @@ export async function train(
     const over = await evaluate(from.firstStep);
     if (over) return over;
   } else if (exhausted()) return end(from.firstStep, "patience");
+  if (isBudgetSpent(spent, settings)) return end(from.firstStep, "budget");
   for (let i = from.firstStep; i < last; i++) {
     if (signal.aborted) return interrupted(i, false);
+    const before = clock();
     const report = await task.step(i);
+    const after = clock();
     if (report.nonFinite !== undefined) throw diverged(i, report, saved, settings.unit);
     const done = i + 1;
     speed.add(report.work);
+    spent = {
+      seconds: spent.seconds + after.seconds - before.seconds,
+      processorSeconds: spent.processorSeconds + after.processorSeconds - before.processorSeconds,
+    };
     progress = { ...progress, sums: added(progress.sums, report.means) };
+    const isSpent = isBudgetSpent(spent, settings);
+    const isLast = done === steps || isSpent;
     callbacks.onStep?.(done, report, speed.rate());
-    if (done % logEvery === 0 || done === steps) {
+    if (done % logEvery === 0 || isLast) {
       const values = { ...meansOf(progress.sums), ...report.latest };
-      run.log({ step: done, split: "train", values, times: { [settings.speed]: speed.rate() } });
+      run.log({ step: done, split: "train", values, times: { [settings.speed]: speed.rate(), ...hours() } });
       callbacks.onLog?.(done, values);
       progress = { ...progress, sums: {} };
     }
@@ -172,9 +223,10 @@ export async function train(
     await new Promise((resolve) => setImmediate(resolve));
     await run.heartbeat(done);
     const isEvalStep = evalEvery > 0 ? done % evalEvery === 0 : report.endOfEpoch === true;
-    if (isEvalStep || done === steps) {
+    if (isEvalStep || isLast) {
       const over = await evaluate(done);
       if (over) return over;
+      if (isSpent) return end(done, "budget");
     } else if (done % saveEvery === 0) await save(done, false);
   }
   return last < steps ? end(last, "paused") : end(steps, "finished");

@@ -11,7 +11,9 @@ import {
   argmax,
   classLosses,
   crossEntropy,
+  exp,
   input,
+  neg,
   type Shape,
   sameShape,
   scoped,
@@ -86,6 +88,14 @@ export interface EvaluatedWindow {
   readonly predicted: Int32Array;
   /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
   readonly hidden?: Float32Array;
+  /** f32, as the targets: the probability of that token, where it was asked for. */
+  readonly confidence?: Float32Array;
+}
+
+/** What an evaluation computes beside the losses. */
+interface Wanted {
+  readonly hidden?: boolean;
+  readonly confidence?: boolean;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -334,22 +344,25 @@ export class SequenceEvaluator {
   }
 
   /**
-   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with the
-   * hidden vectors if they are wanted.
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with what
+   * else is wanted.
    */
   async run(
     batch: TokenBatch,
-    { temperature, hidden = false }: { temperature?: number; hidden?: boolean } = {},
+    { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
   ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
-    const form = `${isSoftened ? " softened" : ""}${hidden ? " hidden" : ""}`;
-    const program = await this.programs.get(`${shapeName(batch)}${form}`, () => {
+    const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
+      ([, isWanted]) => isWanted,
+    );
+    const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
+    const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
       const isRead = batch.positions?.length === 0;
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how), hidden);
+        : evaluated(lossWindow(this.model, batch, prefix, how), { hidden, confidence });
       return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
     });
     if (isSoftened && !program.plan.inputs.has("temperature")) {
@@ -363,6 +376,7 @@ export class SequenceEvaluator {
       losses: (out.losses ?? new Float32Array(0)) as Float32Array,
       predicted: (out.predicted ?? nothing) as Int32Array,
       ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
+      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
     };
   }
 
@@ -375,14 +389,22 @@ export class SequenceEvaluator {
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated({ updates, loss, losses, predicted, hidden }: LossWindow, withHidden: boolean) {
-  if (withHidden && !hidden) {
+function evaluated({ updates, loss, losses, predicted, hidden, confidence }: LossWindow, wanted: Wanted) {
+  if (wanted.hidden && !hidden) {
     throw new UsageError("the system shows no hidden vectors", {
       hint: "the language models awd-lstm, awd-fwm and awd-txl do",
     });
   }
-  const more = { ...(predicted ? { predicted } : {}), ...(withHidden && hidden ? { hidden } : {}) };
-  return { updates, outputs: { loss, losses, ...more } };
+  return {
+    updates,
+    outputs: {
+      loss,
+      losses,
+      ...(predicted ? { predicted } : {}),
+      ...(wanted.hidden && hidden ? { hidden } : {}),
+      ...(wanted.confidence && confidence ? { confidence } : {}),
+    },
+  };
 }
 
 function evalPrefix(batch: number): string {
@@ -431,6 +453,8 @@ export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "
   readonly losses: Tensor;
   /** Absent where the system gives losses without all logits at once. */
   readonly predicted?: Tensor;
+  /** Probability of what is predicted. */
+  readonly confidence?: Tensor;
 }
 
 /** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
@@ -446,12 +470,13 @@ export function lossWindow(
     const targets = input("targets", wanted, "i32");
     const lossMask = input("lossMask", wanted);
     const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
+    const predicted = lossesOf ? undefined : argmax(logits);
     return {
       ...built,
       loss,
       objective: penalty ? add(loss, penalty) : loss,
       losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
-      ...(lossesOf ? {} : { predicted: argmax(logits) }),
+      ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
     };
   });
 }

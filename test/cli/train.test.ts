@@ -81,7 +81,9 @@ function start(argv: readonly string[]): {
 async function result(folder: string) {
   const metrics = await readMetrics(join(folder, "metrics.jsonl"), { withoutTimes: true });
   const { step, model, optimizer, state } = await loadCheckpoint(folder);
-  return { metrics, step, model, optimizer, state };
+  // The time spent is the clock's, not the seed's.
+  const { spent: _, ...seeded } = state as { spent: unknown };
+  return { metrics, step, model, optimizer, state: seeded };
 }
 
 let whole: Awaited<ReturnType<typeof result>>;
@@ -450,4 +452,32 @@ test("--print-config shows where each value came from, in the order flag, enviro
   expect(stdout).toMatch(/training\.window = 60 +\(config file .*settings\.yaml\)/);
   expect(stdout).toMatch(/training\.evalEvery = 25 +\(--smoke\)/);
   expect(stdout).toMatch(/training\.optimizer\.beta1 = 0\.9 +\(experiment\)/);
+});
+
+test("--minutes ends a run with an evaluation, says so, and can be raised", async () => {
+  const folder = join(scratch, "minutes");
+  const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1", "--set", "training.logEvery=1"];
+  const { code, stdout, stderr } = await run([...base, "--minutes", "0.0001", "--out", folder]);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain("finished with its minutes after 1 step");
+  expect(await readRun(folder)).toMatchObject({ state: "finished", step: 1 });
+  const lines = await readMetrics(folder);
+  expect(lines.map(({ split, step }) => `${split} ${step}`)).toEqual(["train 1", "valid 1"]);
+  for (const { times } of lines) {
+    expect(times!.hours).toBeGreaterThan(0);
+    expect(times!.processorHours).toBeGreaterThan(0);
+  }
+  const again = await run(["train", "--resume", folder, "--steps", "3"]);
+  expect(again.code).toBe(2);
+  expect(again.stderr).toMatch(/the run has had its minutes[\s\S]*--minutes/);
+  const more = await run(["train", "--resume", folder, "--minutes", "10", "--steps", "3", "--threads", "1"]);
+  expect(more.code, more.stderr).toBe(0);
+  const all = await readMetrics(folder);
+  expect(all.at(-1)).toMatchObject({ split: "valid", step: 3 });
+  expect(all.at(-1)!.times!.hours).toBeGreaterThan(lines.at(-1)!.times!.hours!);
+  expect((await readRun(folder)).settings.training).toMatchObject({ minutes: 10, steps: 3 });
+  const negative = await run([...base, "--minutes", "-1", "--out", join(scratch, "negative")]);
+  expect(negative.code).toBe(2);
+  expect(negative.stderr).toContain("training.minutes");
+  expect(existsSync(join(scratch, "negative"))).toBe(false);
 });

@@ -29,6 +29,8 @@ import {
   zeros,
 } from "../../src/graph/index.ts";
 import { lstm, lstmWeights } from "../../src/model/lstm.ts";
+import { interpret } from "../../src/runtime/oracle.ts";
+import { expectClose, normals } from "../support/check.ts";
 
 /** The simplified graph as text, with the indentation of a test removed from what is wanted. */
 function expectSimplified(outputs: readonly Tensor[], want: string): void {
@@ -511,5 +513,31 @@ describe("loops", () => {
         return %73, %75, %77, %77
       `),
     );
+  });
+});
+
+describe("sums of products", () => {
+  test("the gradient of a matrix that several rows were multiplied with is one product", () => {
+    const P = input("P", [2, 5, 5]);
+    const [a, b, c] = ["a", "b", "c"].map((name) => input(name, [2, 1, 5])) as [Tensor, Tensor, Tensor];
+    const y = add(sum(tanh(matmul(a, P))), add(sum(matmul(b, P)), sum(mul(matmul(c, P), 3))));
+    const [dP] = grad(add(y, sum(mul(P, P))), [P]);
+    const products = printGraph(simplify([dP!])).match(/matmul/g);
+    // One forward, for tanh; one for the sum.
+    expect(products).toHaveLength(2);
+    const values = new Map([P, a, b, c].map((tensor, i) => [tensor, normals(tensor.shape, i)] as const));
+    const [plain] = interpret([dP!], values);
+    const [joined] = interpret(simplify([dP!]), values);
+    expectClose(joined!.data, plain!.data, { rtol: 1e-12, atol: 1e-12, label: "dP" });
+  });
+
+  test("products that are larger than their sum, or used elsewhere, stay as they are", () => {
+    const [a, b] = [input("a", [9, 3]), input("b", [9, 3])];
+    const tall = add(matmul(a, a, { transA: true }), matmul(b, b, { transA: true }));
+    expect(printGraph(simplify([tall])).match(/matmul/g)).toHaveLength(2);
+    const [c, d] = [input("c", [1, 3]), input("d", [1, 3])];
+    const first = matmul(c, c, { transA: true });
+    const used = [add(first, matmul(d, d, { transA: true })), tanh(first)];
+    expect(printGraph(simplify(used)).match(/concat/g)).toBeNull();
   });
 });

@@ -66,6 +66,8 @@ const training = {
   evalEvery: 20,
   saveEvery: 5,
   patience: 0,
+  minutes: 0,
+  processorMinutes: 0,
 };
 /** Registers the kind and an experiment of it. */
 export function registerToy(): void {

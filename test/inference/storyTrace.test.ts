@@ -3,6 +3,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { type FwmModel, modelFromBytes } from "../../src/inference/model.ts";
 import { StoryMemory } from "../../src/inference/storyMemory.ts";
 import { type StoryTrace, traceStory } from "../../src/inference/storyTrace.ts";
+import type { Answer } from "../../src/inference/stream.ts";
 import { retrieve } from "../../src/model/fwmTrace.ts";
 import type { SystemSettings } from "../../src/model/registry.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
@@ -10,6 +11,15 @@ import { expectClose } from "../support/check.ts";
 import { modelBytes, smallFwm, smallLstm } from "./support.ts";
 
 const text = "mary went to the kitchen . john moved to the garden . where is mary ?";
+
+/** A stream reads the words of a call in chunks, a trace one by one: the same equations in another order. */
+const rounding = { rtol: 1e-4, atol: 1e-6 };
+
+function expectSame(got: readonly Answer[], want: readonly Answer[]): void {
+  expect(got.map(({ word }) => word)).toEqual(want.map(({ word }) => word));
+  const shares = (of: readonly Answer[]) => of.map(({ probability }) => probability);
+  expectClose(shares(got), shares(want), rounding);
+}
 
 const models: FwmModel[] = [];
 function modelOf(system: SystemSettings): FwmModel {
@@ -30,10 +40,11 @@ test("answers and reads are those of a stream", async () => {
   const [question] = trace.questions;
   expect(trace.tokens.map(({ word }) => word)).toEqual(asked.words);
   expect(trace.shows).toBe("reads");
-  expect(question).toMatchObject({ answers, given: null, at: 16, from: 13, question: "where is mary ?" });
+  expect(question).toMatchObject({ given: null, at: 16, from: 13, question: "where is mary ?" });
+  expectSame(question!.answers, answers);
   expect(question!.rows.map(({ name }) => name)).toEqual(["read 1", "read 2", "read 3"]);
   for (const [i, row] of question!.rows.entries()) {
-    expectClose(row.values, asked.rows[i]!.values, { rtol: 1e-6, atol: 0 });
+    expectClose(row.values, asked.rows[i]!.values, rounding);
   }
   // It goes over a wire as it is.
   expect(JSON.parse(JSON.stringify(trace))).toEqual(trace);
@@ -49,10 +60,10 @@ test("after a question the story goes on with the answer it gives, or with the m
   await stream.tell("kitchen");
   const second = await stream.ask("where is john ?");
   const third = await stream.ask(lines[3]!);
-  expect(questions.map(({ answers }) => answers[0])).toEqual(
-    [first, second, third].map(({ answers }) => answers[0]),
-  );
-  expect(questions[0]!.given).toEqual(first.answers.find(({ word }) => word === "kitchen"));
+  for (const [i, { answers }] of [first, second, third].entries()) {
+    expectSame([questions[i]!.answers[0]!], [answers[0]!]);
+  }
+  expectSame([questions[0]!.given!], [first.answers.find(({ word }) => word === "kitchen")!]);
   const told = tokens.filter(({ answer }) => answer !== null);
   expect(told.map(({ word, answer, line }) => [word, answer, line])).toEqual([
     ["kitchen", "given", 1],

@@ -1,10 +1,11 @@
 /** The comparison systems one by one: plain loops, numbers of weights, traces, and settings that do not fit. */
 import { describe, expect, test } from "vitest";
-import { constant, input, stateAttrs, type Tensor } from "../../src/graph/index.ts";
+import { grad } from "../../src/compile/grad.ts";
+import { add, constant, input, mul, stateAttrs, sum, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { deltaNetDefaults } from "../../src/model/deltaNetModel.ts";
 import { fwmDefaults } from "../../src/model/fwmModel.ts";
-import { jbfwDefaults } from "../../src/model/jbfwModel.ts";
+import { jbfwDefaults, jbfwModel } from "../../src/model/jbfwModel.ts";
 import { lstmBaseline, lstmDefaults } from "../../src/model/lstmModel.ts";
 import { mnmDefaults, mnmModel } from "../../src/model/mnmModel.ts";
 import { buildSystem, type SystemSettings, systemSchema } from "../../src/model/registry.ts";
@@ -253,5 +254,29 @@ describe("settings that do not fit", () => {
   test("settings saved before there were more layers are those of one plain layer", () => {
     const saved = { name: "lstm", vocabulary: 200, embedding: 256, hidden: 256 };
     expect(systemSchema.parse(saved)).toEqual(lstmDefaults);
+  });
+});
+
+test("jbfw: rows in groups are what they are together, values and gradients", () => {
+  const { name: _, ...settings } = smallSystems.jbfw;
+  const [T, B] = [7, 8];
+  const N2 = settings.hidden ** 2;
+  const results = [B * N2, 4 * N2].map((most) => {
+    const model = jbfwModel(settings, most);
+    const tokens = input("tokens", [T, B], "i32");
+    const mask = input("mask", [T, B]);
+    const before = model.recurrent.map(({ name, shape }) => input(name, shape(B)));
+    const { logits, state: after } = model.window({ tokens, mask, state: before, training: false });
+    const loss = [logits, ...after].map((x) => sum(mul(x, x))).reduce((total, term) => add(total, term));
+    const grads = grad(loss, [...model.parameters, ...before]);
+    const values = new Map<Tensor, Value>([
+      [tokens, drawTokens([T, B], 11, 9)],
+      [mask, { shape: [T, B], data: Float64Array.from({ length: T * B }, (__, i) => (i % 5 === 3 ? 0 : 1)) }],
+      ...[...model.parameters, ...before].map((x, i) => [x, normals(x.shape, 30 + i, 0.6)] as const),
+    ]);
+    return interpret([logits, ...after, ...grads], values);
+  });
+  results[1]!.forEach(({ data }, i) => {
+    expectClose(data, results[0]![i]!.data, { rtol: 1e-9, atol: 1e-11, label: `result ${i}` });
   });
 });

@@ -21,8 +21,9 @@ import type { MaskAttrs } from "../../src/graph/ops/source.ts";
 import { deltaLayer, deltaWindow, featureMap } from "../../src/model/deltaNetModel.ts";
 import { jbfwDefaults, jbfwModel } from "../../src/model/jbfwModel.ts";
 import { linearWeights } from "../../src/model/linear.ts";
+import { inputGates } from "../../src/model/lstm.ts";
 import { lstmModel } from "../../src/model/lstmModel.ts";
-import { mnmModel, mnmOutput, mnmWeights, mnmWindow } from "../../src/model/mnmModel.ts";
+import { controllerInputs, mnmModel, mnmOutput, mnmWeights, mnmWindow } from "../../src/model/mnmModel.ts";
 import { normWeights } from "../../src/model/norm.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { transformerXlModel } from "../../src/model/transformerXlModel.ts";
@@ -417,7 +418,7 @@ describe("metalearned neural memory", () => {
       r: zeros([B, m]),
       M: M0.map((M) => expand(M, [B, m, m])),
     };
-    const run = mnmWindow(w, x, start, { chunk });
+    const run = mnmWindow(w, inputGates(controllerInputs(w).ofToken, x), start, { chunk });
     const out = mnmOutput(w, run.h, run.r);
     const meta = mean(run.meta);
     const loss = add(sum(mul(out, coef)), meta);

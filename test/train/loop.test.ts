@@ -3,10 +3,13 @@ import { expect, test } from "vitest";
 import {
   DivergedError,
   freshProgress,
+  isBudgetSpent,
   type LoopProgress,
   type LoopRun,
   type LoopSettings,
   type LoopTask,
+  nothingSpent,
+  type SpentTime,
   train,
 } from "../../src/train/loop.ts";
 
@@ -16,6 +19,8 @@ const settings: LoopSettings = {
   evalEvery: 5,
   saveEvery: 3,
   patience: 0,
+  minutes: 0,
+  processorMinutes: 0,
   best: { measure: "loss", better: "lower" },
   speed: "tokensPerSecond",
   unit: "step",
@@ -46,7 +51,7 @@ function fakes(losses: (step: number) => number, valid: (n: number) => number) {
 }
 
 const never = new AbortController().signal;
-const fresh = { firstStep: 0, progress: freshProgress };
+const fresh = { firstStep: 0, progress: freshProgress, spent: nothingSpent };
 
 test("logs means, evaluates, saves, and marks the best", async () => {
   const { events, task, run } = fakes(
@@ -85,7 +90,7 @@ test("pauses after an evaluation; resumed, it writes what one that never paused 
   );
   const paused = await train(task, run, { ...settings, pauseAt: 5 }, fresh, never);
   expect([paused.reason, paused.step]).toEqual(["paused", 5]);
-  const from = { firstStep: 5, progress: saved.get(5)! };
+  const from = { ...fresh, firstStep: 5, progress: saved.get(5)! };
   expect((await train(task, run, { ...settings, pauseAt: 5 }, from, never)).reason).toBe("paused");
   expect((await train(task, run, { ...settings, pauseAt: 10 }, from, never)).reason).toBe("finished");
   expect(events).toEqual(whole.events);
@@ -147,10 +152,54 @@ test("patience ends it, and is not forgotten on resuming", async () => {
   const end = await train(task, run, patient, fresh, never);
   expect(end).toMatchObject({ step: 15, reason: "patience" });
   // Killed right after its last checkpoint it trained on for another two evaluations.
-  const again = await train(task, run, patient, { firstStep: 15, progress: saved.get(15)! }, never);
+  const again = await train(task, run, patient, { ...fresh, firstStep: 15, progress: saved.get(15)! }, never);
   expect(again).toMatchObject({ step: 15, reason: "patience" });
   expect(events.filter((event) => event.startsWith("valid"))).toHaveLength(3);
 });
+
+test.each(["minutes", "processorMinutes"] as const)(
+  "a budget in %s ends it with a line of the log and an evaluation, whatever it was resumed",
+  async (limit) => {
+    const { events, saved, task, run } = fakes(
+      () => 1,
+      () => 1,
+    );
+    // Seven seconds a step by the clock, fourteen of processor time: two minutes are 18 steps, or 9.
+    let steps = 0;
+    const times: SpentTime[] = [];
+    const clock = () => ({ seconds: 7 * steps, processorSeconds: 14 * steps });
+    const slow: LoopTask = { ...task, step: (step) => task.step(step).finally(() => steps++) };
+    const noted: LoopRun = {
+      ...run,
+      save: (step, about) => {
+        times[step] = about.spent;
+        return run.save(step, about);
+      },
+    };
+    const limited = { ...settings, steps: 100, [limit]: 2 };
+    const stop = new AbortController();
+    const stopping: LoopTask = {
+      ...slow,
+      step: (step) => slow.step(step).finally(() => step === 3 && stop.abort()),
+    };
+    const first = await train(stopping, noted, limited, fresh, stop.signal, {}, clock);
+    expect(first).toMatchObject({ step: 4, reason: "interrupted" });
+    const from = { firstStep: 4, progress: saved.get(4)!, spent: times[4]! };
+    steps = 1000; // another process: its clock starts elsewhere
+    const end = await train(slow, noted, limited, from, never, {}, clock);
+    const last = limit === "minutes" ? 18 : 9;
+    expect(end).toMatchObject({ step: last, reason: "budget" });
+    expect(events.slice(-3)).toEqual([`train ${last} 1`, `valid ${last} 1`, `save ${last}`]);
+    expect(times[last]).toEqual({ seconds: 7 * last, processorSeconds: 14 * last });
+    expect(isBudgetSpent(times[last]!, limited)).toBe(true);
+    // Resumed with the same budget it makes no step.
+    const over = { firstStep: last, progress: saved.get(last)!, spent: times[last]! };
+    expect(await train(slow, noted, limited, over, never, {}, clock)).toMatchObject({
+      step: last,
+      reason: "budget",
+    });
+  },
+);
 
 test("a number that is not finite ends it, and nothing is saved after it", async () => {
   const { events, task, run } = fakes(
@@ -201,7 +250,13 @@ test.each(stops)(
     const end = await train(task, part.run, settings, fresh, controller.signal);
     expect(end.reason).toBe("interrupted");
     const progress = JSON.parse(JSON.stringify(part.saved.get(end.step))) as LoopProgress;
-    const last = await train(part.task, part.run, settings, { firstStep: end.step, progress }, never);
+    const last = await train(
+      part.task,
+      part.run,
+      settings,
+      { ...fresh, firstStep: end.step, progress },
+      never,
+    );
     expect(records(part.events)).toEqual(records(whole.events));
     expect(last).toEqual(wholeEnd);
   },

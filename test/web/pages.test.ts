@@ -1,15 +1,25 @@
 /** The studio's pages Ask, Memory and Agent in real Chromium, over the shipped models and a small run. */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright";
 import { build } from "vite";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type CatbabiSettings,
+  catbabiSchema,
+  catbabiTask,
+  releasedTraining,
+} from "../../src/experiment/catbabi/settings.ts";
+import { trainRun } from "../../src/experiment/trainRun.ts";
+import { lstmDefaults } from "../../src/model/lstmModel.ts";
+import { transformerXlDefaults } from "../../src/model/transformerXlModel.ts";
 import { scratch, studio } from "../studio/support.ts";
 import { skipUnless } from "../support/skip.ts";
 import { expectAccessible, found, launch, open } from "./chromium.ts";
 import { compressedSizes } from "./site.ts";
 
 const root = join(import.meta.dirname, "../..");
+/** A model is loaded in a process of its own, beside other tests. */
+const patient = { timeout: 30_000 };
 const wolves = [
   "Mice are afraid of wolves.",
   "Gertrude is a mouse.",
@@ -17,6 +27,43 @@ const wolves = [
   "Winona is a sheep.",
   "What is gertrude afraid of?\twolf",
 ].join("\n");
+/** A system without a memory, and one whose attention can be shown, at the smallest sizes. */
+const trained: Readonly<Record<string, CatbabiSettings["system"]>> = {
+  "tiny-lstm": { ...lstmDefaults, embedding: 8, hidden: 8 },
+  "tiny-txl": {
+    ...transformerXlDefaults,
+    ...{ embedding: 8, hidden: 8, heads: 2, layers: 1, inner: 8, memory: 20 },
+  },
+};
+
+/** Two steps, each with a checkpoint. */
+async function trainSmall(
+  folder: string,
+  experiment: string,
+  system: CatbabiSettings["system"],
+): Promise<void> {
+  const settings = catbabiSchema.parse({
+    task: { ...catbabiTask, source: "generated", tasks: "1" },
+    system,
+    training: {
+      ...releasedTraining,
+      batch: 2,
+      window: 20,
+      steps: 2,
+      logEvery: 1,
+      evalEvery: 1,
+      evalBatch: 256,
+      saveEvery: 1,
+      // A step that shows.
+      optimizer: { ...releasedTraining.optimizer, learningRate: 0.1 },
+    },
+  });
+  await trainRun(
+    { action: "start", experiment, settings, folder },
+    { env: {}, signal: new AbortController().signal, command: ["test"], packageVersion: "0", threads: 1 },
+  );
+}
+
 const address = (page: string, state: Readonly<Record<string, string>> = {}): string =>
   `#/${page}?${new URLSearchParams(state)}`;
 
@@ -32,7 +79,8 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
       logLevel: "error",
       build: { outDir: pages, emptyOutDir: false },
     });
-    mkdirSync(join(folder, "runs"));
+    for (const [name, system] of Object.entries(trained))
+      await trainSmall(join(folder, "runs", name), name, system);
     ({ url } = await studio({ runs: join(folder, "runs"), pages }));
     browser = await launch();
   });
@@ -105,13 +153,39 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     for (const task of ["1", "19", "20"]) {
       const before = await story.inputValue();
       await page.getByLabel("Example of task").selectOption(task);
-      await expect.poll(() => story.inputValue()).not.toBe(before);
+      await expect.poll(() => story.inputValue(), patient).not.toBe(before);
     }
     const first = await story.inputValue();
     await page.getByRole("button", { name: "Another one" }).click();
-    await expect.poll(() => story.inputValue()).not.toBe(first);
+    await expect.poll(() => story.inputValue(), patient).not.toBe(first);
     // The refusal of the unknown word is an answer with a status; nothing else may go wrong.
     expect(errors.filter((error) => !error.includes("400"))).toEqual([]);
+    await page.context().close();
+  });
+
+  test("Ask puts two models side by side, at any checkpoint, and shows what each has", {
+    timeout: 120_000,
+  }, async () => {
+    const state = { story: wolves, model: "run:tiny-lstm", second: "run:tiny-txl" };
+    const { page, errors } = await open(browser, url + address("ask", state));
+    await page.getByText("keeps nothing that could be traced back").waitFor({ timeout: 60_000 });
+    await page.getByRole("heading", { name: "What each head attended to" }).waitFor({ timeout: 60_000 });
+    expect(await answers(page).count()).toBe(2);
+    const word = page
+      .getByRole("region", { name: /What each head/ })
+      .locator(".story-word")
+      .first();
+    expect(await word.locator("rect.share").count()).toBe(2);
+
+    // From the best checkpoint to the first one: other weights, another answer.
+    const [slider] = await page.getByRole("slider").all();
+    const first = await answers(page).first().innerText();
+    const step = Number(await slider!.inputValue());
+    await slider!.press(step === 0 ? "ArrowRight" : "ArrowLeft");
+    await expect.poll(() => answers(page).first().innerText(), patient).not.toBe(first);
+    expect(decodeURIComponent(page.url())).toMatch(/run:tiny-lstm@checkpoint-\d/);
+    await expectAccessible(page);
+    expect(errors).toEqual([]);
     await page.context().close();
   });
 
@@ -145,7 +219,7 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     const graph = await page.getByRole("img", { name: /^agent/ }).innerHTML();
     await page.getByRole("button", { name: "New graph" }).click();
     await page.getByText("step 1 of 30").waitFor();
-    await expect.poll(() => page.getByRole("img", { name: /^agent/ }).innerHTML()).not.toBe(graph);
+    await expect.poll(() => page.getByRole("img", { name: /^agent/ }).innerHTML(), patient).not.toBe(graph);
     expect(new URL(page.url()).hash).toContain("seed=4");
     expect(errors).toEqual([]);
     await page.context().close();

@@ -147,7 +147,7 @@ function optionsOf({ series, x, y }: LineChartProps, width: number, height: numb
 }
 
 function shown(value: number, { percent }: Axis): string {
-  if (percent) return `${(100 * value).toFixed(Math.abs(value) >= 0.9995 || value === 0 ? 0 : 1)} %`;
+  if (percent) return `${Number((100 * value).toFixed(1))} %`;
   if (Number.isInteger(value)) return value.toLocaleString("en");
   return Math.abs(value) >= 100 ? value.toFixed(0) : String(Number(value.toPrecision(3)));
 }

@@ -15,7 +15,7 @@ export function StoryPanel({ story }: { story: string }) {
         <small>a line per sentence; a question ends in “?”</small>
       </div>
       <textarea
-        rows={10}
+        rows={Math.max(6, Math.min(14, story.split("\n").length + 1))}
         aria-label="Story and question"
         spellcheck={false}
         value={story}

@@ -46,7 +46,7 @@ export function ChoicesForm(props: {
         ))}
       </div>
       <details>
-        <summary>Tasks: {choices.tasks.replaceAll(",", ", ")}</summary>
+        <summary>Tasks: {choices.tasks.replaceAll(",", ", ").replaceAll("-", "–")}</summary>
         <div class="task-list">
           {taskList.map(({ task, name }) => (
             <label key={task} class="check">

@@ -143,7 +143,7 @@ function PhaseBadge() {
   } as const;
   const kind = { idle: "", compiling: "warn", training: "good", paused: "accent", failed: "bad" } as const;
   return (
-    <span class={`badge ${now ? kind[now.phase] : ""}`} role="status">
+    <span class={`badge phase ${now ? kind[now.phase] : ""}`} role="status">
       {now ? words[now.phase] : "starting"}
     </span>
   );

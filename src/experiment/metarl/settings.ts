@@ -140,6 +140,8 @@ export const releasedMetarlTraining: MetarlSettings["training"] = {
   evalEpisodes: 5,
   saveEvery: 500,
   patience: 0,
+  minutes: 0,
+  processorMinutes: 0,
 };
 
 /** Minutes become seconds: few agents, for a few episodes. */

@@ -87,6 +87,8 @@ export function sampleSettings(data: string, training: Partial<TextSettings["tra
       evalEvery: 0,
       saveEvery: 5,
       patience: 0,
+      minutes: 0,
+      processorMinutes: 0,
       evalBatch: 4,
       evalWindow: 20,
       ...training,
