@@ -111,6 +111,14 @@ function memory(pid: number): number {
   return Number(kilobytes) / 1024;
 }
 
+/** Seconds that a process has computed: on a machine that others use too it says more than the clock. */
+function computed(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
+    .replace(/^.*\) /, "")
+    .split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
 function childrenOf(pid: number): number[] {
   const text = execFileSync("ps", ["-o", "pid=", "--ppid", String(pid)], { encoding: "utf8" });
   return text.trim().split(/\s+/).map(Number);
@@ -143,8 +151,11 @@ const post = async <T>(path: string, body: unknown): Promise<T> => {
 
 try {
   say("runs, points of each", `${runCount}, ${pointCount}`);
+  const cpu = (before: number, pid = studio.pid): string =>
+    `${(computed(pid) - before).toFixed(2)} s of computing`;
+  let before = computed(studio.pid);
   const [listed, firstList] = await timed(() => get<RunsAnswer>(routes.runs.path));
-  say(`first list of ${listed.runs.length} runs`, ms(firstList));
+  say(`first list of ${listed.runs.length} runs`, `${ms(firstList)}, ${cpu(before)}`);
   const [, nextList] = await timed(() => get<RunsAnswer>(`${routes.runs.path}?since=${listed.cursor}`));
   say("list again, nothing changed", ms(nextList));
 
@@ -153,6 +164,7 @@ try {
   );
   const cursors: { name: string; cursor: string }[] = [];
   let sent = 0;
+  before = computed(studio.pid);
   const [, firstCurves] = await timed(async () => {
     for (const runs of parts) {
       const body: MetricsRequest = { runs, series: ["train/loss"], points: 800, smoothing: 0.9 };
@@ -161,7 +173,7 @@ try {
       cursors.push(...answer.runs.map((run) => ({ name: run.name, cursor: run.cursor })));
     }
   });
-  say(`curves of all runs, first time (${(sent / 1e6).toFixed(1)} MB)`, ms(firstCurves));
+  say(`curves of all runs, first time (${(sent / 1e6).toFixed(1)} MB)`, `${ms(firstCurves)}, ${cpu(before)}`);
   const update: number[] = [];
   let size = 0;
   for (let i = 0; i < 30; i++) {
@@ -178,6 +190,8 @@ try {
   const ask = (i: number): Promise<AskAnswer> =>
     post<AskAnswer>(routes.ask.path, { model: { id: "shipped:catbabi-qa" }, story: story(i) });
   await ask(0);
+  const [child] = childrenOf(studio.pid);
+  before = computed(child!);
   const single: number[] = [];
   const lengths: number[] = [];
   for (let i = 1; i <= 100; i++) {
@@ -186,10 +200,11 @@ try {
     lengths.push(answer.tokens.length);
   }
   say(`an answer, one at a time (${median(lengths)} words in the median)`, spread(single));
+  say("what the model computes for an answer", ms(10 * (computed(child!) - before)));
 
-  const [child] = childrenOf(studio.pid);
   for (let round = 1; round <= rounds; round++) {
     const times: number[] = [];
+    const [serverBefore, modelBefore] = [computed(studio.pid), computed(child!)];
     const [answers, whole] = await timed(() =>
       Promise.all(
         Array.from({ length: askCount }, async (_, i) => {
@@ -199,10 +214,12 @@ try {
         }),
       ),
     );
+    const per = (pid: number, since: number): string => ms((1000 * (computed(pid) - since)) / askCount);
     const lost = askCount - answers.filter(({ questions }) => questions.length === 1).length;
     say(
       `round ${round}: ${askCount} asks at once, ${lost} lost, ${((1000 * askCount) / whole).toFixed(0)} per second`,
-      `${spread(times)}; memory ${memory(studio.pid).toFixed(0)} MB server, ${memory(child!).toFixed(0)} MB model`,
+      `${spread(times)}; computing per ask ${per(studio.pid, serverBefore)} server, ${per(child!, modelBefore)} model; ` +
+        `memory ${memory(studio.pid).toFixed(0)} MB server, ${memory(child!).toFixed(0)} MB model`,
     );
   }
   await measurePage();
