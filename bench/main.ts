@@ -1,10 +1,12 @@
 /** `npm run bench -- <what> [--json]`: benchmarks that are not part of the installed program. */
 import { parseArgs } from "node:util";
+import "../experiments/index.ts";
 import { table } from "../src/report/table.ts";
 import { benchEngine, describeEngine } from "./engine.ts";
 import { benchGrowth, type GrowthSeries } from "./growth.ts";
 import { benchPeers, type PeersReport } from "./peers.ts";
 import { benchSweepLoad, type SweepLoad } from "./sweepLoad.ts";
+import { benchTokenLoop, type TokenLoopReport } from "./tokenLoop.ts";
 
 const onNote = (text: string): void => void process.stderr.write(`${text}\n`);
 
@@ -44,6 +46,14 @@ function describeGrowth(series: readonly GrowthSeries[]): string {
     .join("\n");
 }
 
+function describeLoop(report: TokenLoopReport): string {
+  return table([
+    ["form", "processor ms", "times ours"],
+    ["window", report.windowMs.toFixed(0), "1"],
+    ["token by token", report.loopMs.toFixed(0), report.ratio.toFixed(2)],
+  ]);
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
@@ -55,6 +65,7 @@ const { values, positionals } = parseArgs({
     members: { type: "string", default: "2000" },
     workers: { type: "string", default: "8" },
     redis: { type: "string", default: "/usr/bin/redis-server" },
+    experiment: { type: "string", default: "catbabi-lm-mnm" },
   },
 });
 const [batch, window, repeats] = [values.batch, values.window, values.repeats].map(Number);
@@ -72,6 +83,10 @@ const benchmarks: Readonly<Record<string, () => Promise<readonly [document: unkn
     const report = await benchSweepLoad({ members, workers, redis: values.redis, onNote });
     return [report, describeSweepLoad(report)];
   },
+  async loop() {
+    const report = await benchTokenLoop({ experiment: values.experiment, batch, window, repeats, onNote });
+    return [report, describeLoop(report)];
+  },
   async growth() {
     const series = await benchGrowth({ repeats, quick: values.quick, onNote });
     return [{ series }, describeGrowth(series)];
@@ -80,7 +95,7 @@ const benchmarks: Readonly<Record<string, () => Promise<readonly [document: unkn
 const benchmark = Object.hasOwn(benchmarks, positionals[0] ?? "") ? benchmarks[positionals[0]!] : undefined;
 if (!benchmark) {
   process.stderr.write(
-    "usage: npm run bench -- engine|peers|growth|sweep [--json]\n       for training and streaming speed: fwm bench --help\n",
+    "usage: npm run bench -- engine|peers|loop|growth|sweep [--json]\n       for training and streaming speed: fwm bench --help\n",
   );
   process.exit(2);
 }

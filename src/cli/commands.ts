@@ -15,11 +15,13 @@ import { exportCommand } from "./export.ts";
 import { exportRunsCommand } from "./exportRuns.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
+import { paperCommand } from "./paper.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -37,7 +39,9 @@ const commands: readonly CommandEntry[] = [
   generateCommand,
   rolloutCommand,
   runsCommand,
+  studioCommand,
   reportCommand,
+  paperCommand,
   packageCommand,
   exportCommand,
   exportRunsCommand,
