@@ -5,7 +5,6 @@ import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { SweepResult } from "../../src/report/sweep.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -200,15 +199,14 @@ export async function until(isTrue: () => boolean | Promise<boolean>, seconds = 
 /** Waits for a file. */
 export const appears = (path: string): Promise<void> => until(() => existsSync(path));
 
-/** A result file, without what the machine and the clock decide; how long a toy's step takes is of the clock. */
+/** What the clock decides in a result file; how long a toy's step takes is of the clock too. */
+const ofTheClock = new Set(["date", "hours", "processorHours", "speed", "pause"]);
+/** What the machine decides; a commit may be made while this runs. */
+const ofTheMachine = new Set(["machine", "command", "commit", "commits"]);
+
+/** A result file, without what the machine and the clock decide. */
 export function filed(path: string): object {
-  const document = JSON.parse(readFileSync(path, "utf8"), (key, value: unknown) =>
-    key === "pause" ? undefined : value,
-  ) as SweepResult;
-  const { date: _, machine: __, hours: ___, command: ____, commit: _____, members, ...rest } = document;
-  return {
-    ...rest,
-    // A commit may be made while this runs.
-    members: members.map(({ hours: _h, speed: _s, commits: _c, machine: _m, ...member }) => member),
-  };
+  return JSON.parse(readFileSync(path, "utf8"), (key, value: unknown) =>
+    ofTheClock.has(key) || ofTheMachine.has(key) ? undefined : value,
+  ) as object;
 }
