@@ -5,6 +5,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
+import { withoutClock } from "../support/withoutClock.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -199,14 +200,11 @@ export async function until(isTrue: () => boolean | Promise<boolean>, seconds = 
 /** Waits for a file. */
 export const appears = (path: string): Promise<void> => until(() => existsSync(path));
 
-/** What the clock decides in a result file; how long a toy's step takes is of the clock too. */
-const ofTheClock = new Set(["date", "hours", "processorHours", "speed", "pause"]);
-/** What the machine decides; a commit may be made while this runs. */
-const ofTheMachine = new Set(["machine", "command", "commit", "commits"]);
-
-/** A result file, without what the machine and the clock decide. */
+/**
+ * A result file, without what the machine and the clock decide; how long a toy's step takes is of the clock too, and a
+ * commit may be made while this runs.
+ */
 export function filed(path: string): object {
-  return JSON.parse(readFileSync(path, "utf8"), (key, value: unknown) =>
-    ofTheClock.has(key) || ofTheMachine.has(key) ? undefined : value,
-  ) as object;
+  const document = JSON.parse(readFileSync(path, "utf8")) as object;
+  return withoutClock(document, ["pause", "machine", "command", "commit", "commits"]);
 }
