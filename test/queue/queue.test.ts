@@ -94,7 +94,10 @@ const resultOf = (name: string): object => filed(join(results, `${name}.json`));
 
 const why = "no redis-server: scripts/install-redis.mjs installs it";
 
-describe("a sweep over a queue", skipUnless(isThere, why), () => {
+// Dozens of processes start: on a busy machine that takes its time.
+const options = { timeout: 300_000, ...skipUnless(isThere, why) };
+
+describe("a sweep over a queue", options, () => {
   test("gives the result of one machine; weights come on request; the password appears nowhere; hostile tasks are refused", async () => {
     databases++;
     const queue = new Queue("fwm", { connection: { host: "127.0.0.1", port, password, db: databases } });
