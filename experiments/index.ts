@@ -9,6 +9,7 @@ import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
 import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
+import catbabiQaFwmStretch from "./catbabi-qa-fwm-stretch.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
@@ -33,6 +34,7 @@ registerExperiments({
   "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-qa-fwm-endless": catbabiQaFwmEndless,
+  "catbabi-qa-fwm-stretch": catbabiQaFwmStretch,
   "catbabi-lm-fwm": catbabiLmFwm,
   "catbabi-lm-fwm-decay": catbabiLmFwmDecay,
   "catbabi-lm-fwm-mixed": catbabiLmFwmMixed,

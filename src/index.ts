@@ -17,6 +17,7 @@ export {
   type Story,
   storyTokens,
 } from "./babi/format.ts";
+export { type Difficulty, ordinary as ordinaryDifficulty } from "./babi/generator/difficulty.ts";
 export { generateStories, generateStory, streamStory } from "./babi/generator/generate.ts";
 export type { Answer as StoryAnswer } from "./babi/reader/answer.ts";
 export { StoryReader } from "./babi/reader/reader.ts";
@@ -127,7 +128,15 @@ export {
 export type { Rounds } from "./experiment/sweep/rounds.ts";
 export { type RoundResult, runSweep, type SweepContext, type SweepEnd } from "./experiment/sweep/run.ts";
 export { fittingWeights, toHost as hostTensors, toTensors as savedTensors } from "./experiment/tensors.ts";
-export type { TextEvaluation, TextOptions } from "./experiment/text/options.ts";
+// Language models: word by word beside each other
+export {
+  type ComparedModel,
+  type CompareOptions,
+  compareModels,
+  type LossComparison,
+  type Passage,
+} from "./experiment/text/compare.ts";
+export type { SplitScores, TextEvaluation, TextOptions } from "./experiment/text/options.ts";
 export {
   type TextExperiment,
   type TextSettings,

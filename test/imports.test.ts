@@ -48,7 +48,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   data: ["errors.ts", "random.ts", "babi", "store"],
   store: ["errors.ts"],
   report: ["errors.ts", "statistics.ts", "store"],
-  bench: ["statistics.ts", "graph", "runtime", "model"],
+  bench: ["statistics.ts", "graph", "runtime", "model", "data", "inference"],
   inference: ["errors.ts", "random.ts", "graph", "compile", "runtime", "model", "data", "store"],
   // Here the parts are put together; nothing below knows an experiment.
   experiment: [

@@ -176,22 +176,31 @@ const growthCommand = command({
 const askCommand = command({
   name: "ask",
   summary: "Time answering: one stream, and many at once.",
-  examples: ["fwm bench ask", "fwm bench ask --json"],
+  details:
+    "Stories of catbAbI's lengths, read word by word, by the sentence, or whole. See docs/performance.md.",
+  examples: [
+    { line: "fwm bench ask", trial: "fwm bench ask --streams 1,2 --repeats 1" },
+    { line: "fwm bench ask --json", trial: "fwm bench ask --streams 2 --repeats 1 --json" },
+  ],
   options: {
     streams: value(
       { placeholder: "sizes", default: [1, 64] as readonly number[], help: "streams at once" },
       integers,
     ),
+    repeats: integer({ min: 1, default: 15, help: "stories to time in each row" }),
+    threads: integer({ min: 1, default: 1, help: "threads inside one operator; a loaded model has 1" }),
   },
   run: async ({ options, out }) => {
     const { benchAsk } = await import("../bench/ask.ts");
-    const report = await benchAsk({ streams: [...options.streams] });
+    const report = await benchAsk(options);
     out.result(report, () =>
       table([
-        ["streams", "µs per step", "tokens/s"],
+        ["streams", "each call reads a", "µs per token", "least µs", "tokens/s"],
         ...report.rows.map((row) => [
           row.streams,
-          row.microsecondsPerStep.toFixed(0),
+          row.reading,
+          row.microsecondsPerToken.toFixed(0),
+          row.leastMicrosecondsPerToken.toFixed(0),
           thousands(Math.round(row.tokensPerSecond)),
         ]),
       ]),

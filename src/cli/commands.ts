@@ -8,6 +8,7 @@ import "../../experiments/index.ts";
 import { askCommand } from "./ask.ts";
 import { benchCommands } from "./bench.ts";
 import type { CommandEntry } from "./command.ts";
+import { compareCommand } from "./compare.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
@@ -28,6 +29,7 @@ const commands: readonly CommandEntry[] = [
   trainCommand,
   sweepCommand,
   evalCommand,
+  compareCommand,
   askCommand,
   generateCommand,
   rolloutCommand,

@@ -2,7 +2,9 @@
 import { findExperiment } from "../experiment/registry.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { folder, oneOf, threadCount } from "./params.ts";
+import { file, folder, oneOf, threadCount } from "./params.ts";
+import { packageVersion } from "./version.ts";
+import { checkWritable, writeJson } from "./writeResult.ts";
 
 /** The `eval` command. */
 export const evalCommand = command({
@@ -12,6 +14,8 @@ export const evalCommand = command({
     "catbAbI, by the paper's protocol: the whole split once, the state carried throughout. Test is one single stream " +
     "(batch 1). It starts in the state training left row 0 in (--state train, as the paper says) or in zeros " +
     "(--state zero, as the authors' program does; always so for a model folder without training state). " +
+    "--suite stretch asks harder questions than bAbI in the place of a split: facts up to 160 sentences back, more objects, " +
+    "longer ways and chains, with the model's confidence (docs/infinite-catbabi.md). " +
     "Agents (metarl-…) act for --episodes on every test graph, or on those of another --split, with their weights " +
     "as they are.",
   examples: [
@@ -28,6 +32,10 @@ export const evalCommand = command({
       trial: "fwm eval $RUN --split valid --batch 32 --state zero --threads 1",
     },
     {
+      line: "fwm eval models/catbabi-qa --suite stretch --out results/stretch-catbabi-qa.json",
+      trial: "fwm eval $RUN --suite stretch --batch 200 --out $EMPTY/stretch.json",
+    },
+    {
       line: "fwm eval runs/metarl-fwm-seed1",
       trial: "fwm eval $AGENT --episodes 2",
     },
@@ -40,17 +48,27 @@ export const evalCommand = command({
   options: {
     ...evaluationParams(),
     checkpoint: oneOf(["best", "last"], { help: "of a run: which checkpoint; default: best, else last" }),
+    out: file({ help: "also write it as a result file: with command, commit and machine" }),
     threads: threadCount(),
   },
-  run: async ({ args, options: { checkpoint, threads, ...chosen }, out, env }) => {
+  run: async ({ args, options: { checkpoint, threads, out: path, ...chosen }, out, env }) => {
+    if (path !== undefined) await checkWritable(path);
     const { loadModelFolder } = await import("../store/modelFolder.ts");
     const model = await loadModelFolder(args.model, checkpoint ? { which: checkpoint } : {});
     const { kind, evaluation } = await evaluateWithProgress(model, chosen, { threads, env, out });
     const paper = findExperiment(evaluation.experiment)?.paper;
     const { notes } = evaluation as { readonly notes?: readonly string[] };
     for (const note of notes ?? []) out.note(`note: ${note}`);
-    out.result({ ...evaluation, paper: kind.published(evaluation, paper) }, () =>
-      kind.show(evaluation, paper),
+    const scored = { ...evaluation, paper: kind.published(evaluation, paper) };
+    if (path !== undefined) {
+      const { evaluationFile } = await import("../experiment/evaluationFile.ts");
+      const reportedBy = ["fwm", ...process.argv.slice(2)];
+      const about = { reportedBy, packageVersion: packageVersion(), ...(threads ? { threads } : {}) };
+      await writeJson(path, await evaluationFile(scored, about));
+    }
+    out.result(
+      scored,
+      () => kind.show(evaluation, paper) + (path === undefined ? "" : `written to ${path}\n`),
     );
   },
 });

@@ -54,6 +54,16 @@ function paramOf(option: EvaluationOption, help: string): OptionParam {
         const expected = ["a number above 0", ...option.words].join(" or ");
         throw new UsageError(`${name}: expected ${expected}, got ${JSON.stringify(text)}`);
       });
+    case "numbers": {
+      const placeholder = option.names.join(",");
+      return value({ placeholder, help }, (text, name) => {
+        const numbers = text.split(",").map(Number);
+        const isFine = numbers.every((number) => number > 0 && Number.isFinite(number));
+        if (option.words.includes(text) || (isFine && numbers.length === option.names.length)) return text;
+        const expected = [`numbers above 0 as ${placeholder}`, ...option.words].join(" or ");
+        throw new UsageError(`${name}: expected ${expected}, got ${JSON.stringify(text)}`);
+      });
+    }
     case "folder":
       return folder({ help });
   }

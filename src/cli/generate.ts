@@ -77,7 +77,10 @@ class Page {
 
   add(token: string, look: (shown: string) => string = (shown) => shown): void {
     if (this.out.json) return;
-    if (token === lineEnd) return this.break();
+    if (token === lineEnd) {
+      this.break();
+      return;
+    }
     const width = [...token].length;
     if (this.out.isTTY && this.column > 0 && this.column + 1 + width >= this.out.columns) this.break();
     this.out.write(`${this.column > 0 ? " " : ""}${look(token)}`);

@@ -62,6 +62,40 @@ export function drawReads({ words, reads }: StoryReads, { color, columns }: Stri
   return lines.map((line) => line.trimEnd()).join("\n");
 }
 
+/** A row of numbers under words, and what it is called. */
+export interface Strip {
+  readonly label: string;
+  /** A number per word. */
+  readonly values: readonly number[];
+  /** The number that is drawn strongest. */
+  readonly most: number;
+}
+
+/** Draws rows of numbers with their words, all rows of a line together; no line end at the end. */
+export function drawStrips(
+  words: readonly string[],
+  strips: readonly Strip[],
+  { color, columns }: StripStyle,
+): string {
+  const cells = words.map((word, i) => ({
+    word,
+    shares: strips.map(({ values, most }) => (most > 0 ? values[i]! / most : 0)),
+  }));
+  const margin = 2 + Math.max(0, ...strips.map(({ label }) => label.length)) + 2;
+  const row = (label: string, cell: (cell: Cell) => string) => (line: readonly Cell[]) =>
+    `  ${label}`.padEnd(margin) + line.map(cell).join(" ");
+  const rows = color
+    ? strips.map(({ label }, r) => row(label, ({ word, shares }) => coloured(word, shares[r]!)))
+    : [
+        row("", ({ word }) => word),
+        ...strips.map(({ label }, r) =>
+          row(label, ({ word, shares }) => block(shares[r]!).repeat(word.length)),
+        ),
+      ];
+  const lines = wrap(cells, Math.max(10, columns - margin));
+  return lines.map((line) => rows.map((draw) => draw(line).trimEnd()).join("\n")).join("\n\n");
+}
+
 /** A share of 1 as a bar of `width` columns, in eighths of a column. */
 export function drawBar(share: number, width: number): string {
   const eighths = Math.round(Math.min(1, Math.max(0, share)) * width * 8);

@@ -4,6 +4,7 @@
  */
 
 import { type Story, storyTokens } from "../babi/format.ts";
+import { type DifficultyRanges, drawDifficulty } from "../babi/generator/difficulty.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { DataError, UsageError } from "../errors.ts";
 import { integer, keyOf, permutation, uniform } from "../random.ts";
@@ -88,23 +89,34 @@ export interface ShareChange {
   readonly shares: Readonly<Record<number, number>>;
 }
 
+/** What may be said of a generated stream besides its tasks. */
+export interface GeneratedOptions {
+  /** How often each task comes, from which story on. */
+  readonly shares?: readonly ShareChange[];
+  /** How hard stories are; ordinary unless given. */
+  readonly difficulty?: DifficultyRanges;
+}
+
 /**
  * The generator's endless stream: a mixture of all tasks in the proportions of the real training set, or of
- * some tasks in equal parts; from the first of `changes` on, in the shares that they give.
+ * some tasks in equal parts; from the first change on, in the shares that it gives.
  */
 export function generatedSource(
   seed: number,
   tasks: readonly number[] = allTasks,
-  changes: readonly ShareChange[] = [],
+  { shares = [], difficulty: ranges }: GeneratedOptions = {},
 ): StorySource {
   const key = keyOf(seed, "task of story");
   return endlessSource((position) => {
-    const change = changes.findLast(({ from }) => from <= position);
-    if (change === undefined && tasks.length === allTasks.length) return streamStory(seed, position);
+    const change = shares.findLast(({ from }) => from <= position);
+    const difficulty = ranges && drawDifficulty(ranges, seed, position);
+    if (change === undefined && tasks.length === allTasks.length) {
+      return streamStory(seed, position, difficulty);
+    }
     const task = change
       ? drawTask(change.shares, uniform(key, position))
       : tasks[integer(key, position, tasks.length)]!;
-    return generateStory({ task, seed, index: position });
+    return generateStory({ task, seed, index: position, ...(difficulty ? { difficulty } : {}) });
   });
 }
 

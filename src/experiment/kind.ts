@@ -99,6 +99,13 @@ export type EvaluationOption =
   | { readonly type: "choice"; readonly values: readonly string[]; readonly help: string }
   /** A number above 0, or one of some words. */
   | { readonly type: "number"; readonly words: readonly string[]; readonly help: string }
+  /** Numbers above 0 with commas between them, as many as there are names; or one of some words. */
+  | {
+      readonly type: "numbers";
+      readonly names: readonly string[];
+      readonly words: readonly string[];
+      readonly help: string;
+    }
   | { readonly type: "folder"; readonly help: string };
 
 /** What an evaluation of a saved model says, whatever its kind. */

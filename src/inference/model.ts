@@ -2,12 +2,13 @@
 import { z } from "zod";
 import { Vocabulary } from "../data/vocabulary.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { stateAttrs } from "../graph/index.ts";
+import { input, state, stateAttrs } from "../graph/index.ts";
 import { sizeOf } from "../graph/tensor.ts";
 import { buildSystem, type SystemSettings, systemSchema } from "../model/registry.ts";
 import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
+import type { State } from "../runtime/state.ts";
 import { decodeUtf8, parseJson } from "../store/json.ts";
 import { type ModelConfig, parseModelConfig } from "../store/modelConfig.ts";
 import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
@@ -130,6 +131,8 @@ export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmMod
 export class FwmModel implements StreamSource {
   private readonly programs: StepPrograms;
   private readonly name: string;
+  /** Sizes of the vectors that a step can be traced by. */
+  readonly traceSizes: ReadonlyMap<string, number>;
   /** Whether its files were compared with a manifest; without one, damage may go unseen. */
   readonly verified: boolean;
 
@@ -143,8 +146,9 @@ export class FwmModel implements StreamSource {
   ) {
     this.name = name;
     this.verified = verified;
-    this.programs = new StepPrograms((rows) =>
-      StepProgram.compile(system, weights, rows, runtime, { threads }),
+    this.traceSizes = traceSizes(system);
+    this.programs = new StepPrograms((shape) =>
+      StepProgram.compile(system, weights, shape, runtime, { threads }),
     );
   }
 
@@ -156,6 +160,11 @@ export class FwmModel implements StreamSource {
   /** How an answer is traced back to earlier words; undefined for a system that has nothing to show. */
   get tracer(): StreamSource["tracer"] {
     return this.system.tracer;
+  }
+
+  /** Recurrent state of a stream. */
+  get recurrent(): StreamSource["recurrent"] {
+    return this.system.recurrent;
   }
 
   /** A new stream, with an empty memory. A model of text has none: a `UsageError`. */
@@ -188,15 +197,21 @@ export class FwmModel implements StreamSource {
     return Math.min(mostRows, Math.floor(largestStates / stateBytes(this.system)));
   }
 
-  /** The compiled step for a number of rows over a state of its own; streams call this. */
-  program(rows: number): Promise<Program> {
-    return this.programs.instance(rows);
+  /** The compiled step, or chunk of `tokens` steps, for a number of rows, over a state of its own unless one is given. */
+  program(rows: number, tokens = 1, own?: State): Promise<Program> {
+    return this.programs.instance({ rows, tokens }, own);
   }
 
   /** Frees the runtime's memory. The model's streams cannot read any more. */
   async release(): Promise<void> {
     await this.programs.release();
   }
+}
+
+function traceSizes(system: SequenceModel): Map<string, number> {
+  const before = system.recurrent.map(({ name, shape }) => state(name, shape(1)));
+  const { trace } = system.step(input("tokens", [1], "i32"), before);
+  return new Map(Object.entries(trace).map(([name, { shape }]) => [name, sizeOf(shape)]));
 }
 
 function isBytes(value: unknown): value is Uint8Array | ArrayBuffer {

@@ -7,10 +7,11 @@
  */
 import type { Vocabulary } from "../data/vocabulary.ts";
 import { DataError, UsageError } from "../errors.ts";
-import { sizeOf, type Tensor } from "../graph/tensor.ts";
-import type { NamedVectors, TraceRow, Tracer } from "../model/sequence.ts";
+import { sizeOf } from "../graph/tensor.ts";
+import type { NamedVectors, RecurrentPart, TraceRow, Tracer } from "../model/sequence.ts";
 import type { HostData } from "../runtime/host.ts";
 import type { Program } from "../runtime/program.ts";
+import { State } from "../runtime/state.ts";
 import { tracePrefix } from "./stepProgram.ts";
 import { encodeText } from "./text.ts";
 
@@ -75,8 +76,11 @@ export interface StreamSource {
   readonly tracer: Tracer | undefined;
   /** How many streams can be stepped together. */
   readonly mostRows: number;
-  /** The compiled step for a number of rows, over a state of its own. */
-  program(rows: number): Promise<Program>;
+  readonly recurrent: readonly RecurrentPart[];
+  /** Sizes of the vectors that a step can be traced by. */
+  readonly traceSizes: ReadonlyMap<string, number>;
+  /** The compiled step, or chunk of `tokens` steps, for a number of rows, over a state. */
+  program(rows: number, tokens: number, state: State): Promise<Program>;
 }
 
 interface Row {
@@ -89,13 +93,23 @@ type Outputs = Readonly<Record<string, HostData>>;
 
 const endOfStory = "<eos>";
 
-/** Several streams that go through the model together, one token per row and step. */
+/**
+ * How many tokens are read in one run when so many are left. A run costs about as much as four tokens, so a sentence is
+ * padded up to 8 and a story read in chunks of 32; docs/decisions.md has the times.
+ */
+function chunkLength(left: number): number {
+  if (left <= 3) return 1;
+  return left <= 16 ? 8 : 32;
+}
+
+/** Several streams that go through the model together, one token or one chunk per row and run. */
 export class Streams {
   private readonly rows: Row[];
   private readonly window: number;
-  /** States to begin from, until there is a program that holds them. */
-  private readonly initial = new Map<number, StreamSnapshot["state"]>();
-  private program: Program | undefined;
+  private readonly state = new State();
+  private readonly traceSizes: ReadonlyMap<string, number>;
+  /** By the number of tokens they read; all work on the same state. */
+  private readonly programs = new Map<number, Program>();
   /** Calls follow each other in the order in which they were made. */
   private queue: Promise<unknown> = Promise.resolve();
 
@@ -117,6 +131,10 @@ export class Streams {
     }
     this.window = window;
     this.rows = Array.from({ length: size }, freshRow);
+    for (const { name, shape } of source.recurrent) {
+      this.state.declare({ name, shape: shape(size), dtype: "f32", initial: { kind: "zeros" } });
+    }
+    this.traceSizes = source.traceSizes;
   }
 
   /** Reads something on each row; undefined leaves a row as it is. An unknown word throws before anything is read. */
@@ -190,15 +208,9 @@ export class Streams {
   /** Everything a row remembers. */
   async snapshot(row: number): Promise<StreamSnapshot> {
     this.row(row);
-    return this.enqueue(async () => {
-      const program = await this.ready();
-      const state = new Map(
-        program.plan.updated.map((name) => {
-          const { data } = program.state.get(name);
-          return [name, part(data, row, data.length / this.size).slice()] as const;
-        }),
-      );
+    return this.enqueue(() => {
       const { history, pending, inStory } = this.rows[row]!;
+      const state = new Map(this.state.names().map((name) => [name, this.stateOf(row, name).slice()]));
       return { state, history: [...history], pending, inStory };
     });
   }
@@ -206,24 +218,23 @@ export class Streams {
   /** Puts a row back to a snapshot, of this or another stream of the same model; anything else is a `UsageError`. */
   async restore(row: number, snapshot: StreamSnapshot): Promise<void> {
     this.row(row);
-    await this.enqueue(async () => {
-      this.checkSnapshot(snapshot, await this.ready());
+    await this.enqueue(() => {
+      this.checkSnapshot(snapshot);
       this.put(row, snapshot);
     });
   }
 
-  private checkSnapshot({ state, history, pending, inStory }: StreamSnapshot, { plan }: Program): void {
-    const { tracer, vocabulary } = this.source;
-    const rowSize = (tensor: Tensor | undefined): number => sizeOf(tensor!.shape) / this.size;
-    for (const name of plan.updated) checkVector(name, state.get(name), rowSize(plan.states.get(name)));
-    const foreign = [...state.keys()].find((name) => !plan.updated.includes(name));
+  private checkSnapshot({ state, history, pending, inStory }: StreamSnapshot): void {
+    const { tracer, vocabulary, recurrent } = this.source;
+    for (const { name, shape } of recurrent) checkVector(name, state.get(name), sizeOf(shape(1)));
+    const foreign = [...state.keys()].find((name) => !this.state.has(name));
     if (foreign !== undefined) throw badSnapshot(`it has a state ${foreign}, which the model has not`);
     for (const { word, vectors } of history) {
       if (vocabulary.id(word) === undefined)
         throw badSnapshot(`${JSON.stringify(word)} is no word of the model`);
       for (const name of tracer?.keep ?? []) {
-        const size = rowSize(plan.outputs.get(tracePrefix + name));
-        checkVector(name, Object.hasOwn(vectors, name) ? vectors[name] : undefined, size);
+        const vector = Object.hasOwn(vectors, name) ? vectors[name] : undefined;
+        checkVector(name, vector, this.traceSizes.get(name)!);
       }
     }
     if (pending !== undefined && vocabulary.words[pending] === undefined) {
@@ -240,17 +251,19 @@ export class Streams {
 
   private put(b: number, { state, history, pending, inStory }: StreamSnapshot): void {
     this.rows[b] = { history: [...history], pending, inStory };
-    if (this.program) setState(this.program, b, this.size, state);
-    else this.initial.set(b, state);
+    for (const name of this.state.names()) {
+      const own = this.stateOf(b, name);
+      const saved = state.get(name);
+      if (saved) own.set(saved);
+      else own.fill(0);
+    }
   }
 
-  private async ready(): Promise<Program> {
-    if (!this.program) {
-      const program = await this.source.program(this.size);
-      for (const [b, state] of this.initial) setState(program, b, this.size, state);
-      this.program = program;
-    }
-    return this.program;
+  /** The program that reads so many tokens of each row. */
+  private async ready(tokens: number): Promise<Program> {
+    const found = this.programs.get(tokens) ?? (await this.source.program(this.size, tokens, this.state));
+    this.programs.set(tokens, found);
+    return found;
   }
 
   private enqueue<T>(work: () => T | Promise<T>): Promise<T> {
@@ -277,40 +290,57 @@ export class Streams {
     });
   }
 
-  /** Steps until every row's tokens are read; `atEnd` sees the outputs of each row's last token. */
+  /** Reads on until every row's tokens are read; `atEnd` sees the outputs of each row's last token. */
   private async feed(
     texts: readonly (number[] | undefined)[],
     atEnd?: (row: number, outputs: Outputs) => void,
   ): Promise<void> {
-    const program = await this.ready();
     const pieces = texts.map((tokens, b) => (tokens && tokens.length > 0 ? this.led(b, tokens) : []));
     const longest = Math.max(0, ...pieces.map(({ length }) => length));
-    const tokens = new Int32Array(this.size);
-    for (let t = 0; t < longest; t++) {
-      pieces.forEach((piece, b) => {
-        tokens[b] = piece[t] ?? 0;
-      });
-      const outputs = await program.run({ tokens }, undefined, ({ logits }) =>
-        pieces.every((piece, b) => t >= piece.length || this.rowOf(logits!, b).every(Number.isFinite)),
-      );
-      this.refuseNonFinite(outputs.logits!, pieces, t);
-      pieces.forEach((piece, b) => {
-        if (t < piece.length) this.remember(b, piece[t]!, outputs);
-        else this.keep(program, b);
-        if (t === piece.length - 1) atEnd?.(b, outputs);
-      });
+    // Tokens before this one are read one by one.
+    let oneByOne = 0;
+    for (let start = 0; start < longest; ) {
+      const length = start < oneByOne ? 1 : chunkLength(longest - start);
+      const parts = pieces.map((piece) => piece.slice(start, start + length));
+      const outputs = await this.run(parts, length);
+      const wrong = parts.findIndex((tokens, b) => tokens.length > 0 && !this.isFinite(outputs, b));
+      if (wrong >= 0) {
+        // The state is as it was before the run; which token of a chunk it is shows when they are read one by one.
+        if (length === 1) throw notFinite(this.source.vocabulary.word(parts[wrong]![0]!), wrong);
+        oneByOne = start + length;
+        continue;
+      }
+      for (const [b, tokens] of parts.entries()) {
+        if (tokens.length === 0) this.keep(b);
+        for (const [t, token] of tokens.entries()) this.remember(b, token, outputs, t);
+        if (tokens.length > 0 && start + tokens.length === pieces[b]!.length) atEnd?.(b, outputs);
+      }
+      start += length;
     }
   }
 
-  /** The state is as it was before the token; what weights that large would answer means nothing. */
-  private refuseNonFinite(logits: HostData, pieces: readonly (readonly number[])[], t: number): void {
-    pieces.forEach((piece, b) => {
-      if (t >= piece.length || this.rowOf(logits, b).every(Number.isFinite)) return;
-      throw new DataError(
-        `the model's numbers are not finite any more at ${JSON.stringify(this.source.vocabulary.word(piece[t]!))}`,
-        { row: b, hint: "its weights are too large or damaged; use another checkpoint" },
-      );
+  /** One run over the next tokens of every row, padded to `length`. The state stays as it was unless all is finite. */
+  private async run(parts: readonly (readonly number[])[], length: number): Promise<Outputs> {
+    const B = this.size;
+    const program = await this.ready(length);
+    const tokens = new Int32Array(length * B);
+    const mask = new Float32Array(length * B);
+    const positions = new Int32Array(B);
+    parts.forEach((part, b) => {
+      part.forEach((token, t) => {
+        tokens[t * B + b] = token;
+        mask[t * B + b] = 1;
+      });
+      positions[b] = Math.max(0, part.length - 1) * B + b;
     });
+    return program.run(length === 1 ? { tokens } : { tokens, mask, positions }, undefined, (outputs) =>
+      parts.every((part, b) => part.length === 0 || this.isFinite(outputs, b)),
+    );
+  }
+
+  /** Whether the logits of a row's last token are numbers; what weights that large would answer means nothing. */
+  private isFinite({ logits }: Outputs, b: number): boolean {
+    return part(logits!, b, logits!.length / this.size).every(Number.isFinite);
   }
 
   /** A row's tokens behind what has to come first: the answer that is still out, and the story's beginning. */
@@ -323,19 +353,21 @@ export class Streams {
     return [...first, ...(eos === undefined ? [] : [eos]), ...tokens];
   }
 
-  /** Takes a step back for a row that had nothing to read: the former state is in the spare buffers. */
-  private keep(program: Program, b: number): void {
-    for (const name of program.plan.updated) {
-      const { data } = program.state.get(name);
-      const size = data.length / this.size;
-      part(data, b, size).set(part(program.state.spare(name).data, b, size));
+  /** Takes a run back for a row that had nothing to read: the former state is in the spare buffers. */
+  private keep(b: number): void {
+    for (const name of this.state.names()) {
+      const own = this.stateOf(b, name);
+      own.set(part(this.state.spare(name).data, b, own.length));
     }
   }
 
-  private remember(b: number, token: number, outputs: Outputs): void {
+  /** Adds token t of a run to a row's history. */
+  private remember(b: number, token: number, outputs: Outputs, t: number): void {
     const { history } = this.rows[b]!;
     const { tracer, vocabulary } = this.source;
-    const kept = (tracer?.keep ?? []).map((name) => [name, this.vector(outputs, name, b).slice()] as const);
+    const kept = (tracer?.keep ?? []).map((name) => {
+      return [name, this.vector(outputs, name, t * this.size + b).slice()] as const;
+    });
     history.push({ word: vocabulary.word(token), vectors: Object.fromEntries(kept) });
     if (history.length > this.window) history.shift();
   }
@@ -345,22 +377,28 @@ export class Streams {
     const { tracer } = this.source;
     const words = history.map(({ word }) => word);
     if (!tracer) return { words, rows: [] };
-    const { plan, state } = this.program!;
-    const names = Object.keys(outputs).filter((name) => name.startsWith(tracePrefix));
-    const now = names.map((name) => name.slice(tracePrefix.length));
+    const rest = [...this.traceSizes.keys()].filter(
+      (name) => !tracer.keep.includes(name) && Object.hasOwn(outputs, tracePrefix + name),
+    );
     const rows = tracer.rows(
       history.map(({ vectors }) => vectors),
-      Object.fromEntries(now.map((name) => [name, this.vector(outputs, name, b)])),
-      Object.fromEntries(plan.updated.map((name) => [name, this.rowOf(state.get(name).data, b)])),
+      {
+        ...history.at(-1)!.vectors,
+        ...Object.fromEntries(rest.map((name) => [name, this.vector(outputs, name, b)])),
+      },
+      Object.fromEntries(this.state.names().map((name) => [name, this.stateOf(b, name)])),
     );
     return { words, rows };
   }
 
-  private vector(outputs: Outputs, name: string, b: number): Float32Array {
-    return this.rowOf(outputs[tracePrefix + name]!, b);
+  /** Vector `at` of an output of the trace. */
+  private vector(outputs: Outputs, name: string, at: number): Float32Array {
+    return part(outputs[tracePrefix + name]!, at, this.traceSizes.get(name)!);
   }
 
-  private rowOf(data: HostData, b: number): Float32Array {
+  /** A row's part of a recurrent state. */
+  private stateOf(b: number, name: string): Float32Array {
+    const { data } = this.state.get(name);
     return part(data, b, data.length / this.size);
   }
 }
@@ -425,17 +463,6 @@ function freshRow(): Row {
   return { history: [], pending: undefined, inStory: false };
 }
 
-/** Gives a row the state it is to continue from; zeros where none is given. */
-function setState(program: Program, b: number, rows: number, state: StreamSnapshot["state"]): void {
-  for (const name of program.plan.updated) {
-    const { data } = program.state.get(name);
-    const own = part(data, b, data.length / rows);
-    const saved = state.get(name);
-    if (saved) own.set(saved);
-    else own.fill(0);
-  }
-}
-
 /** Row `b` of a batch of values. */
 function part(data: HostData, b: number, size: number): Float32Array {
   return (data as Float32Array).subarray(b * size, (b + 1) * size);
@@ -453,6 +480,13 @@ function checkVector(name: string, vector: unknown, size: number): void {
 function badSnapshot(problem: string): UsageError {
   return new UsageError(`restore: not a snapshot of this model: ${problem}`, {
     hint: "give what snapshot() of a stream of the same model gave",
+  });
+}
+
+function notFinite(word: string, row: number): DataError {
+  return new DataError(`the model's numbers are not finite any more at ${JSON.stringify(word)}`, {
+    row,
+    hint: "its weights are too large or damaged; use another checkpoint",
   });
 }
 

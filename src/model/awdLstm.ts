@@ -42,6 +42,7 @@ import {
   unsqueeze,
   weightDropout,
 } from "../graph/index.ts";
+import { withChunks } from "./chunk.ts";
 import { symmetric } from "./linear.ts";
 import { type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 import {
@@ -140,7 +141,7 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
   const decode = (out: Tensor): Tensor => add(matmul(out, table, { transB: true }), bias);
   const layerAt = (x: Tensor): OutputLayer => ({ x, W: table, b: bias });
 
-  return {
+  return withChunks({
     parameters: [
       table,
       ...layers.flatMap(({ Wx, Wh, biases }) => [Wx, Wh, ...biases]),
@@ -177,6 +178,7 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
         logits: scoped("output", () => decode(softened)),
         losses: (targets) => softmaxLossesAt(layerAt(softened), targets),
         loss: (targets, counted) => meanSoftmaxLoss(layerAt(softened), targets, counted),
+        hidden: seen,
         state: [...after, ...(topped?.state ?? [])],
         ...(training ? activationPenalty({ dropped: out, raw, mask }, settings) : {}),
       };
@@ -196,7 +198,7 @@ export function awdModel(settings: Omit<AwdLstmSettings, "name">, top?: TopLayer
         trace: topped?.trace ?? {},
       };
     },
-  };
+  });
 }
 
 /** Word dropout after the look-up: every occurrence of an erased word vanishes. */

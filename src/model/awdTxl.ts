@@ -311,6 +311,7 @@ export function awdTxlModel(settings: AwdTxlSettings): SequenceModel {
     ];
     return {
       ...outputs(at, temperature),
+      hidden: at,
       state: after,
       ...(training ? activationPenalty({ dropped: raw, raw, mask }, settings) : {}),
     };

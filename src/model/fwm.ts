@@ -248,8 +248,12 @@ export function fwmStep(w: FwmWeights, h: Tensor, F: Tensor): FwmStep {
 /** The vectors of a step by the names that a trace has: k1, k2, v, beta, n0, e1 …, [B, ·] each. */
 export function traceOf({ written, read }: Pick<FwmStep, "written" | "read">): Record<string, Tensor> {
   const { k1, k2, v, beta } = written;
-  const keys = Object.fromEntries(read.e.map((key, i) => [`e${i + 1}`, key]));
-  return { k1, k2, v, beta: reshape(beta, [-1]), n0: read.n, ...keys };
+  return { k1, k2, v, beta: reshape(beta, [-1]), ...readTrace(read) };
+}
+
+/** The vectors of a read by the names that a trace has: n0, e1 … */
+export function readTrace({ n, e }: ReadVectors): Record<string, Tensor> {
+  return { n0: n, ...Object.fromEntries(e.map((key, i) => [`e${i + 1}`, key])) };
 }
 
 /** Shape of the fast weights for a batch. */

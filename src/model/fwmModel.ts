@@ -29,6 +29,7 @@ import {
   fwmVariants,
   fwmWeights,
   keysOf,
+  readTrace,
   releasedCatbabi,
   traceOf,
 } from "./fwm.ts";
@@ -36,7 +37,15 @@ import { fwmTracer } from "./fwmTrace.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { embeddedLstm, type LstmWeights, lstmStep, lstmWeights } from "./lstm.ts";
-import { dropoutRate, type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
+import {
+  dropoutRate,
+  type SequenceModel,
+  type System,
+  size,
+  tokenSizes,
+  type WindowInput,
+  type Work,
+} from "./sequence.ts";
 
 const schema = z.strictObject({
   name: z.literal("fwm"),
@@ -113,6 +122,40 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     { bias: false, weight: { kind: "normal", mean: 0, std: Math.sqrt(2 / (H + V)) } },
   );
   const maps = [memory.write, memory.read, memory.out, output];
+  /** The layers below the output over a window. */
+  const layers = ({
+    tokens,
+    state: [h, c, F],
+    training,
+    mask,
+    positions,
+    exact = !training,
+  }: WindowInput) => {
+    const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
+      training ? kind(x, rate, `dropout.${name}`) : x;
+    const words = drop(wordDropout, table, pw, "word");
+    const run = embeddedLstm(
+      controller,
+      words,
+      tokens,
+      { h: h!, c: c! },
+      {
+        ...(mask ? { mask } : {}),
+        droppedWh: drop(weightDropout, controller.Wh, pr, "Wh"),
+      },
+    );
+    const seen = drop(lockedDropout, run.h, ph, "hidden");
+    const read = fwmWindow(memory, seen, F!, {
+      ...(mask ? { mask } : {}),
+      ...(positions ? { positions } : {}),
+      ...(chunk ? { chunk } : {}),
+      // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
+      ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
+    });
+    const y = drop(elementDropout, read.y, po, "output");
+    return { ...read, y, state: [run.state.h, run.state.c, read.F] };
+  };
+  const logits = (y: Tensor): Tensor => scoped("output", () => linear(output, y));
   return {
     parameters: [
       table,
@@ -126,32 +169,16 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "c", shape: (B) => [B, H] },
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
-    window({ tokens, state: [h, c, F], training, mask, positions, exact = !training }) {
-      const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
-        training ? kind(x, rate, `dropout.${name}`) : x;
-      const words = drop(wordDropout, table, pw, "word");
-      const run = embeddedLstm(
-        controller,
-        words,
-        tokens,
-        { h: h!, c: c! },
-        {
-          ...(mask ? { mask } : {}),
-          droppedWh: drop(weightDropout, controller.Wh, pr, "Wh"),
-        },
-      );
-      const seen = drop(lockedDropout, run.h, ph, "hidden");
-      const read = fwmWindow(memory, seen, F!, {
-        ...(mask ? { mask } : {}),
-        ...(positions ? { positions } : {}),
-        ...(chunk ? { chunk } : {}),
-        // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
-        ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),
-      });
+    window(input) {
+      const { y, state: after, residual } = layers(input);
+      return { logits: logits(y), state: after, ...(residual ? { residual } : {}) };
+    },
+    chunk(input) {
+      const { y, state: after, written, read } = layers({ ...input, training: false });
       return {
-        logits: scoped("output", () => linear(output, drop(elementDropout, read.y, po, "output"))),
-        state: [run.state.h, run.state.c, read.F],
-        ...(read.residual ? { residual: read.residual } : {}),
+        logits: logits(y),
+        state: after,
+        trace: { k1: written.k1, k2: written.k2, ...readTrace(read!) },
       };
     },
     step(tokens, [h, c, F]) {

@@ -34,7 +34,16 @@ import {
   transpose,
   unsqueeze,
 } from "../graph/index.ts";
-import { combine, type FwmWeights, fwmOutput, readVectors, similarity, writeVectors } from "./fwm.ts";
+import {
+  combine,
+  type FwmWeights,
+  fwmOutput,
+  type ReadVectors,
+  readVectors,
+  similarity,
+  type WriteVectors,
+  writeVectors,
+} from "./fwm.ts";
 import { type FixedPointOptions, writeByFixedPoint } from "./fwmFixedPoint.ts";
 import { writeByScan } from "./fwmScan.ts";
 import type { WrittenMemory } from "./fwmWrites.ts";
@@ -58,6 +67,10 @@ export interface FwmWindowOptions {
 export interface FwmWindow {
   readonly y: Tensor;
   readonly F: Tensor;
+  /** What every token wrote with, [T, B, ·]. */
+  readonly written: WriteVectors;
+  /** What the positions read with, [B, Q, ·]; absent where everything is read. */
+  readonly read?: ReadVectors;
   /** Scalar, with the fixed point: what was computed counts only where this is at most 1. */
   readonly residual?: Tensor;
 }
@@ -71,17 +84,19 @@ export function fwmWindow(
 ): FwmWindow {
   const [T, B, H] = h.shape as [number, number, number];
   const { keys } = w.variant;
+  const written = scoped("fwm/write", () => writeVectors(w, h));
   const writes = scoped("fwm/write", () => {
-    const { beta, ...vectors } = writeVectors(w, h);
+    const { beta, ...vectors } = written;
     const masked = { ...vectors, beta: mask ? mul(beta, unsqueeze(mask, -1)) : beta };
     if (!fixedPoint) return writeByScan(keys, masked, F, mask, chunk);
     return writeByFixedPoint(keys, masked, F, mask, { ...fixedPoint, ...(positions ? { chunk: T } : {}) });
   });
-  const after = { F: writes.after, ...(writes.residual ? { residual: writes.residual } : {}) };
+  const after = { F: writes.after, written, ...(writes.residual ? { residual: writes.residual } : {}) };
   return scoped("fwm/read", () => {
     if (positions) {
       const hq = gatherRows(reshape(h, [T * B, H]), positions);
-      return { y: fwmOutput(w, hq, readAll(w, hq, writes.at(positions))), ...after };
+      const read = readVectors(w, hq);
+      return { y: fwmOutput(w, hq, readAll(w, read, writes.at(positions))), read, ...after };
     }
     const chunks = writes.everywhere();
     const parts = split(
@@ -89,15 +104,14 @@ export function fwmWindow(
       chunks.map(({ U }) => U.shape[1]!),
       1,
     );
-    const n = chunks.map((memory, i) => readAll(w, parts[i]!, memory));
+    const n = chunks.map((memory, i) => readAll(w, readVectors(w, parts[i]!), memory));
     return { y: fwmOutput(w, h, transpose(concat(n, 1), [1, 0, 2])), ...after };
   });
 }
 
-/** All reads of some positions: h [B, Q, H] → n^(N_r) [B, Q, D]. Equation 7 for every position at once. */
-function readAll(w: FwmWeights, h: Tensor, memory: WrittenMemory): Tensor {
+/** All reads of some positions: vectors [B, Q, D] → n^(N_r) [B, Q, D]. Equation 7 for every position at once. */
+function readAll(w: FwmWeights, { n: first, e }: ReadVectors, memory: WrittenMemory): Tensor {
   const { keys } = w.variant;
-  const { n: first, e } = readVectors(w, h);
   return e.reduce((n, key) => {
     const fromStart = mul(memory.a, matmul(combine(keys, n, key), memory.F));
     const scores = mul(similarity(keys, n, key, memory.k1, memory.k2), memory.w);

@@ -4,6 +4,8 @@
  * (`lstm`, `fwmWindow`) and a step for streaming (`lstmStep`, `fwmStep`). An embedding is a weight and `gatherRows` of
  * `fwm/engine`. Nothing here needs Node.
  */
+
+export { withChunks } from "./chunk.ts";
 export {
   type FwmSizes,
   type FwmStep,
@@ -46,6 +48,8 @@ export {
   splitHeads,
 } from "./relativeAttention.ts";
 export {
+  type ChunkInput,
+  type ChunkOutput,
   countWeights,
   dropoutRate,
   type NamedVectors,

@@ -25,6 +25,7 @@ import {
   weightDropout,
   wordDropout,
 } from "../graph/index.ts";
+import { withChunks } from "./chunk.ts";
 import { linear, linearWeights } from "./linear.ts";
 import { embeddedLstm, type LstmState, type LstmWindow, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 import { dropoutRate, type SequenceModel, type System, size, tokenSizes } from "./sequence.ts";
@@ -101,7 +102,7 @@ export function lstmModel(settings: Sizes & Partial<LstmSettings>): SequenceMode
     h: parts[2 * l]!,
     c: parts[2 * l + 1]!,
   });
-  return {
+  return withChunks({
     parameters: [table, ...layers.flatMap(({ Wx, Wh, biases }) => [Wx, Wh, ...biases]), output.W],
     recurrent: layers.flatMap((_, l) =>
       ["h", "c"].map((part) => ({ name: part + suffix(l), shape: (B: number) => [B, H] })),
@@ -147,5 +148,5 @@ export function lstmModel(settings: Sizes & Partial<LstmSettings>): SequenceMode
       );
       return { logits: linear(output, y), state: after, trace: {} };
     },
-  };
+  });
 }

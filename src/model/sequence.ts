@@ -64,6 +64,8 @@ export interface WindowOutput {
   readonly losses?: (targets: Tensor) => Tensor;
   /** Mean of these losses over a mask, f32 like the targets, with its gradient. Whoever trains uses it if it is there. */
   readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
+  /** [T, B, E], or [B, Q, E]: what the output layer reads, where it is one: a cache of past words compares these. */
+  readonly hidden?: Tensor;
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */
@@ -86,6 +88,18 @@ export interface StepOutput {
   readonly trace: Readonly<Record<string, Tensor>>;
 }
 
+/** Some tokens of a stream per row, with padding behind them; see `WindowInput`. */
+export type ChunkInput = Required<Pick<WindowInput, "tokens" | "state" | "mask" | "positions">>;
+
+/** What a system makes of them. */
+export interface ChunkOutput {
+  /** [B, Q, V] at the positions. */
+  readonly logits: Tensor;
+  readonly state: readonly Tensor[];
+  /** As of a step: vectors that the tracer keeps are [T, B, ·], the others are those of the positions, [B, Q, ·]. */
+  readonly trace: Readonly<Record<string, Tensor>>;
+}
+
 /** A system: weights, recurrent state, a window at once for training, a step for streaming. */
 export interface SequenceModel {
   /** The slow weights, in the order in which they are saved. */
@@ -96,6 +110,11 @@ export interface SequenceModel {
   step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
   /** A window works through few, large tensors: memory matters more than the time to allocate it. */
   readonly largeTensors?: boolean;
+  /**
+   * Some tokens per row at once: what that many steps give, up to rounding. Absent where the window is no such form, as
+   * where its tokens see more than steps do; then steps are taken in a loop (`chunkOf`).
+   */
+  chunk?(input: ChunkInput): ChunkOutput;
   /** How an answer can be traced to the tokens before it, where the system has something to show. */
   readonly tracer?: Tracer;
 }

@@ -23,6 +23,16 @@ export interface EvaluatedWindow {
   readonly losses: Float32Array;
   /** i32, as the targets: the most probable token at each. */
   readonly predicted: Int32Array;
+  /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
+  readonly hidden?: Float32Array;
+  /** f32, as the targets: the probability of that token, where it was asked for. */
+  readonly confidence?: Float32Array;
+}
+
+/** What an evaluation computes beside the losses. */
+interface Wanted {
+  readonly hidden?: boolean;
+  readonly confidence?: boolean;
 }
 
 /** Runs a stream through fixed weights, window by window. */
@@ -55,18 +65,28 @@ export class SequenceEvaluator {
     }
   }
 
-  /** Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given. */
-  async run(batch: TokenBatch, { temperature }: { temperature?: number } = {}): Promise<EvaluatedWindow> {
+  /**
+   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with what
+   * else is wanted.
+   */
+  async run(
+    batch: TokenBatch,
+    { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
+  ): Promise<EvaluatedWindow> {
     const isSoftened = temperature !== undefined;
     const isRead = batch.positions?.length === 0;
     // Without a state nothing is left of what was read.
     if (isRead && this.model.recurrent.length === 0) return unscored;
-    const program = await this.programs.get(`${shapeName(batch)}${isSoftened ? " softened" : ""}`, () => {
+    const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
+      ([, isWanted]) => isWanted,
+    );
+    const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
+    const program = await this.programs.get(name, () => {
       const prefix = evalPrefix(batch.batch);
       const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
       const { updates, outputs } = isRead
         ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how));
+        : evaluated(lossWindow(this.model, batch, prefix, how), { hidden, confidence });
       return compile(
         { name: "evaluate", outputs, updates },
         {
@@ -85,6 +105,8 @@ export class SequenceEvaluator {
       loss: Number(out.loss?.[0] ?? 0),
       losses: (out.losses ?? unscored.losses) as Float32Array,
       predicted: (out.predicted ?? unscored.predicted) as Int32Array,
+      ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
+      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
     };
   }
 
@@ -100,8 +122,22 @@ const unscored: EvaluatedWindow = { loss: 0, losses: new Float32Array(0), predic
 /** Nobody looks at a residual there. */
 const evaluation = { training: false, exact: true };
 
-function evaluated({ updates, loss, losses, predicted }: LossWindow) {
-  return { updates, outputs: { loss, losses, ...(predicted ? { predicted } : {}) } };
+function evaluated({ updates, loss, losses, predicted, hidden, confidence }: LossWindow, wanted: Wanted) {
+  if (wanted.hidden && !hidden) {
+    throw new UsageError("the system shows no hidden vectors", {
+      hint: "the language models awd-lstm, awd-fwm and awd-txl do",
+    });
+  }
+  return {
+    updates,
+    outputs: {
+      loss,
+      losses,
+      ...(predicted ? { predicted } : {}),
+      ...(wanted.hidden && hidden ? { hidden } : {}),
+      ...(wanted.confidence && confidence ? { confidence } : {}),
+    },
+  };
 }
 
 function evalPrefix(batch: number): string {

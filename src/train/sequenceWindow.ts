@@ -4,7 +4,9 @@ import {
   argmax,
   classLosses,
   crossEntropy,
+  exp,
   input,
+  neg,
   type Shape,
   scoped,
   state,
@@ -81,17 +83,19 @@ export function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-/** A window with its loss. */
-export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual"> {
+/** A window with its losses. */
+export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
   readonly objective: Tensor;
   readonly losses: Tensor;
   /** Absent where the system gives losses without all logits at once. */
   readonly predicted?: Tensor;
+  /** Probability of what is predicted. */
+  readonly confidence?: Tensor;
 }
 
-/** A window that is read and scored. */
+/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
 export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
@@ -104,12 +108,13 @@ export function lossWindow(
     const targets = input("targets", wanted, "i32");
     const lossMask = input("lossMask", wanted);
     const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
+    const predicted = lossesOf ? undefined : argmax(logits);
     return {
       ...built,
       loss,
       objective: penalty ? add(loss, penalty) : loss,
       losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
-      ...(lossesOf ? {} : { predicted: argmax(logits) }),
+      ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
     };
   });
 }

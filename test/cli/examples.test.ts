@@ -9,6 +9,7 @@ import type { Command, CommandEntry } from "../../src/cli/command.ts";
 import { fwm } from "../../src/cli/commands.ts";
 import { saveModelFolder } from "../../src/store/modelFolder.ts";
 import { emptyFolder, tinyFolder } from "../data/support/tiny.ts";
+import { sampleModel, sampleText } from "../experiment/text/sample.ts";
 import { textModel, textSystems } from "../support/textModel.ts";
 import { run } from "./support.ts";
 
@@ -33,6 +34,9 @@ beforeAll(async () => {
   places.AGENT = join(places.EMPTY, "trained-agent");
   const agent = await run(["train", "metarl-fwm", "--smoke", "--steps", "4", "--out", places.AGENT]);
   expect(agent.code).toBe(0);
+  places.PREPARED = await sampleText({ train: 30, valid: 5, test: 5 });
+  places.LANGUAGEONE = await sampleModel(places.PREPARED, { seed: 1 });
+  places.LANGUAGETWO = await sampleModel(places.PREPARED, { seed: 2 });
   places.LANGUAGE = await saveModelFolder(join(places.EMPTY, "language"), textModel(textSystems["awd-fwm"]));
 });
 

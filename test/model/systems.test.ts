@@ -12,6 +12,7 @@ import {
 } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import type { MaskAttrs } from "../../src/graph/ops/source.ts";
+import { chunkOf } from "../../src/model/chunk.ts";
 import { systemFlops, systemNames, systemSchema } from "../../src/model/registry.ts";
 import { countWeights, type WindowOutput } from "../../src/model/sequence.ts";
 import { fillMask, keyOf } from "../../src/random.ts";
@@ -154,6 +155,26 @@ describe.each(Object.entries(smallSystems))("%s", (_, settings) => {
         label: `${name} in float32`,
       });
       expectClose(rowOf(got[i + 1]!, 4), rowOf(start[i]!, 4), { ...exact, label: `${name} of a padded row` });
+    });
+  });
+
+  test("a chunk gives what steps give at its positions, wherever the padding is", () => {
+    const alive = (t: number, b: number): boolean => [t >= 2, t < 3 || t > 5, t < 6, true, false][b]!;
+    const { tokens, mask, before, values } = window(T, 5, alive);
+    const last = [8, 8, 5, 0, 3];
+    const positions = input("positions", [5, 1], "i32");
+    const made = chunkOf(model, { tokens, mask, positions, state: before });
+    const stepped = stepwise(model, tokens, before, mask);
+    const at = { shape: [5, 1], data: Float64Array.from(last, (t, b) => t * 5 + b) };
+    const [logits, ...state] = interpret([made.logits, ...made.state], new Map([...values, [positions, at]]));
+    const want = interpret([stepped.logits, ...stepped.state], values);
+    // Row 4 is nothing but padding.
+    for (let b = 0; b < 4; b++) {
+      const got = logits!.data.subarray(b * V, (b + 1) * V);
+      expectClose(got, row(want[0]!, last[b]!, b), { ...exact, label: `logits of row ${b}` });
+    }
+    state.forEach((part, i) => {
+      expectClose(part.data, want[i + 1]!.data, { ...exact, label: model.recurrent[i]!.name });
     });
   });
 

@@ -27,16 +27,16 @@ export const textSystems = {
 } as const satisfies Readonly<Record<string, SystemSettings>>;
 
 /** Weights in the order of the system's parameters, large enough that predictions differ. */
-export function textWeights(system: SystemSettings): Value[] {
+export function textWeights(system: SystemSettings, seed = 0): Value[] {
   return buildSystem(system).parameters.map(({ shape }, i) => ({
     shape,
-    data: Float64Array.from(Float32Array.from(normals(shape, i + 1, 0.7).data)),
+    data: Float64Array.from(Float32Array.from(normals(shape, 100 * seed + i + 1, 0.7).data)),
   }));
 }
 
 /** The weights by name, as an evaluator takes them. */
-export function namedWeights(system: SystemSettings): Map<string, Float32Array> {
-  const values = textWeights(system);
+export function namedWeights(system: SystemSettings, seed = 0): Map<string, Float32Array> {
+  const values = textWeights(system, seed);
   return new Map(
     buildSystem(system).parameters.map((parameter, i) => [
       stateAttrs(parameter)!.name,
@@ -45,19 +45,30 @@ export function namedWeights(system: SystemSettings): Map<string, Float32Array> 
   );
 }
 
-/** What a model folder of a system holds. */
+/** What a model folder of a system holds; settings beside the system where something is to be evaluated. */
 export function textModel(
   system: SystemSettings,
-  { words = textWords, kind = "text" }: { words?: readonly string[]; kind?: string } = {},
+  {
+    words = textWords,
+    kind = "text",
+    seed = 0,
+    settings = {},
+  }: { words?: readonly string[]; kind?: string; seed?: number; settings?: object } = {},
 ) {
-  const weights = namedWeights(system);
+  const weights = namedWeights(system, seed);
   const model: Record<string, TensorData> = Object.fromEntries(
     buildSystem(system).parameters.map((parameter) => {
       const { name, shape } = stateAttrs(parameter)!;
       return [name, { dtype: "f32" as const, shape: [...shape], data: weights.get(name)! }];
     }),
   );
-  const config = { format: "fwm-model", version: 2, kind, experiment: "test", settings: { system } };
+  const config = {
+    format: "fwm-model",
+    version: 2,
+    kind,
+    experiment: "test",
+    settings: { ...settings, system },
+  };
   return { config, model, files: { "vocab.json": JSON.stringify(words) } };
 }
 

@@ -1,17 +1,19 @@
 /**
  * The world of tasks 2, 3 and 5 to 8: four people walk between six rooms and pick up, put down and give three
- * things.
+ * things (up to five in harder stories).
  *
  * People and things start in rooms the story does not give. An event is drawn by choosing somebody and an
  * action until the two go together, so whoever can do more acts more often, as in the real files; gifts come
  * first where they are possible. After every two statements comes a question about one of the five latest
  * statements, if one can be asked.
  */
-import { dropVerbs, giveVerbs, numerals, takeVerbs } from "../lexicon.ts";
+import { dropVerbs, giveVerbs, numerals, takeVerbs, things } from "../lexicon.ts";
+import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
-import { family, goes, phrase, recent, rooms, StoryWriter } from "./writer.ts";
+import { family, goes, phrase, rooms, StoryWriter } from "./writer.ts";
 
-const things = ["apple", "football", "milk"] as const;
+/** As many there are words for: lists are of the first three things. */
+const mostInHand = numerals.length - 1;
 // In the files, of several things that could be given the first in the order above is, and of several people
 // present the first in a fixed order gets it: this one in task 5, the next in task 7.
 const givers = ["mary", "fred", "bill", "jeff"] as const;
@@ -68,13 +70,28 @@ const rules: Readonly<Record<number, Rules>> = {
 };
 
 /** A story of task 2, 3, 5, 6, 7 or 8. */
-export function carryingStory(task: number, random: StoryRandom): StoryWriter {
-  const world = new Carrying(random, rules[task]!);
+export function carryingStory(task: number, random: StoryRandom, difficulty: Difficulty): StoryWriter {
+  const world = new Carrying(random, rules[task]!, difficulty);
+  const isAboutHands = task === 7 || task === 8;
+  world.gather(isAboutHands ? Math.min(difficulty.carried, mostInHand) : difficulty.carried);
   for (let asked = 0; asked < questionsPerStory; ) {
     world.happen();
     world.happen();
     if (world.question()) asked++;
   }
+  return world.story;
+}
+
+/**
+ * Somebody gathers things and walks on with them; then the question is where one of them is (task 2), how many they are
+ * (task 7) or which (task 8).
+ */
+export function gatheringStory(task: 2 | 7 | 8, random: StoryRandom, difficulty: Difficulty): StoryWriter {
+  const world = new Carrying(random, rules[task]!, difficulty);
+  const who = world.gather(difficulty.carried);
+  world.walk(who);
+  const held = difficulty.carried > 0 ? world.random.pick(world.inHand(who)) : nobody;
+  rules[task]!.ask(world, { type: "take", who, thing: held })?.();
   return world.story;
 }
 
@@ -91,14 +108,16 @@ class Carrying {
   readonly had: { thing: number; handled: number[] }[][];
   readonly gifts: Gift[] = [];
   private readonly events: Event[] = [];
+  private readonly lookback: number;
 
-  constructor(random: StoryRandom, taskRules: Rules) {
+  constructor(random: StoryRandom, taskRules: Rules, { objects, lookback }: Difficulty) {
     this.random = random;
     this.rules = taskRules;
+    this.lookback = lookback;
     this.room = taskRules.names.map(() => random.below(rooms.length));
     this.placedBy = taskRules.names.map(() => 0);
     this.had = taskRules.names.map(() => []);
-    this.things = things.map(() => ({
+    this.things = things.slice(0, objects).map(() => ({
       holder: nobody,
       room: random.below(rooms.length),
       handled: 0,
@@ -118,10 +137,32 @@ class Carrying {
     this.events.push(event);
   }
 
+  /** Somebody collects things until they have `count`; gives who. */
+  gather(count: number): number {
+    if (count === 0) return 0;
+    const who = this.random.below(this.rules.names.length);
+    while (this.inHand(who).length < count) {
+      const missing = this.things.filter(({ holder }) => holder === nobody);
+      const here = missing.some(({ room }) => room === this.room[who]);
+      this.events.push(here ? this.take(who)! : this.goTo(who, this.random.pick(missing).room));
+    }
+    return who;
+  }
+
+  /** Somebody goes to another room. */
+  walk(who: number): void {
+    this.events.push(this.goTo(who, this.random.other(rooms.length, this.room[who]!)));
+  }
+
+  /** What somebody holds, in the order in which they first had it. */
+  inHand(who: number): number[] {
+    return this.had[who]!.filter(({ thing }) => this.holds(who, thing)).map(({ thing }) => thing);
+  }
+
   /** Asks about one of the latest statements; false when there is nothing to ask. */
   question(): boolean {
     const possible = this.events
-      .slice(-recent)
+      .slice(-this.lookback)
       .map((event) => this.rules.ask(this, event))
       .filter((ask) => ask !== null);
     if (possible.length === 0) return false;
@@ -136,7 +177,10 @@ class Carrying {
   private move(who: number): Event | null {
     // The room is drawn like everything else: choosing the one they are in is no event.
     const room = this.random.below(rooms.length);
-    if (room === this.room[who]) return null;
+    return room === this.room[who] ? null : this.goTo(who, room);
+  }
+
+  private goTo(who: number, room: number): Event {
     this.room[who] = room;
     const id = this.story.state(goes(this.random, [this.rules.names[who]!], rooms[room]!));
     this.placedBy[who] = id;
@@ -290,11 +334,12 @@ function isIn(world: Carrying, { type, who }: Event): (() => void) | null {
 
 // Tasks 7 and 8. What somebody who has just handled a thing has in their hands.
 function aboutHands(world: Carrying, { type, who }: Event, ask: "count" | "list"): (() => void) | null {
-  if (type === "move") return null;
+  const held = world.inHand(who);
+  const isListed = held.length < 2 || held.every((thing) => thing < mostInHand);
+  if (type === "move" || (ask === "list" ? !isListed : held.length > mostInHand)) return null;
   return () => {
-    const had = world.had[who]!;
-    const inHand = had.filter(({ thing }) => world.holds(who, thing)).map(({ thing }) => things[thing]!);
-    const supports = had.flatMap(({ handled }) => handled);
+    const inHand = held.map((thing) => things[thing]!);
+    const supports = world.had[who]!.flatMap(({ handled }) => handled);
     const name = world.rules.names[who]!;
     if (ask === "list") {
       world.story.ask(["what", "is", name, "carrying"], inHand.join(",") || "nothing", supports);

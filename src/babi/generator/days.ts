@@ -6,8 +6,9 @@
  * questions are in another order than the events.
  */
 import { times } from "../lexicon.ts";
+import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
-import { friends, goes, phrase, recent, StoryWriter, town } from "./writer.ts";
+import { friends, goes, phrase, StoryWriter, town } from "./writer.ts";
 
 const questionsPerStory = 5;
 const timeWords = times.map(phrase);
@@ -21,7 +22,7 @@ interface Visit {
 }
 
 /** A story of task 14. */
-export function dayStory(random: StoryRandom): StoryWriter {
+export function dayStory(random: StoryRandom, { lookback }: Difficulty): StoryWriter {
   const story = new StoryWriter();
   const days: Visit[][] = friends.map(() => []);
   const visits: Visit[] = [];
@@ -30,7 +31,7 @@ export function dayStory(random: StoryRandom): StoryWriter {
     let possible: Visit[] = [];
     while (possible.length === 0) {
       for (let count = 0; count < 2; count++) latest.push(nextVisit(random, days));
-      possible = [...visits, ...latest].slice(-recent).filter((visit) => lastVisit(days, visit) > 0);
+      possible = [...visits, ...latest].slice(-lookback).filter((visit) => lastVisit(days, visit) > 0);
     }
     for (const visit of random.cycled(latest)) visit.id = story.state(visitWords(random, visit));
     visits.push(...latest);

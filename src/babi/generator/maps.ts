@@ -4,7 +4,8 @@
  * A map is a tree of rooms. The story draws a room and one of its neighbours over and over until every
  * neighbourhood has been stated once, so rooms with few neighbours are more often the one that is described.
  */
-import { directions } from "../lexicon.ts";
+import { directions, places } from "../lexicon.ts";
+import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
 import { rooms, StoryWriter } from "./writer.ts";
 
@@ -63,17 +64,17 @@ export function neighbourStory(random: StoryRandom): StoryWriter {
   return story;
 }
 
-/** A story of task 19: the way from one room through another to a third, with three rooms around them. */
-export function pathStory(random: StoryRandom): StoryWriter {
+/** A story of task 19: a way through rooms with others around it; two steps of it are asked for. */
+export function pathStory(random: StoryRandom, { rooms: count, path }: Difficulty): StoryWriter {
   const story = new StoryWriter();
-  const order = random.shuffled(rooms);
-  const stops = order.slice(0, 3);
-  const first = random.pick(compass);
-  const second = random.pick(compass.filter((direction) => direction !== opposite(first)));
-  const roads: Road[] = [
-    { from: stops[0]!, to: stops[1]!, direction: first },
-    { from: stops[1]!, to: stops[2]!, direction: second },
-  ];
+  const order = random.shuffled(count > rooms.length ? places : rooms);
+  const stops = order.slice(0, path);
+  const way: string[] = [];
+  for (const _ of stops.slice(1)) {
+    const last = way.at(-1);
+    way.push(random.pick(compass.filter((direction) => last === undefined || direction !== opposite(last))));
+  }
+  const roads: Road[] = way.map((direction, i) => ({ from: stops[i]!, to: stops[i + 1]!, direction }));
   const free = stops.flatMap((from) =>
     compass
       .filter(
@@ -88,15 +89,24 @@ export function pathStory(random: StoryRandom): StoryWriter {
   );
   random
     .shuffled(free)
-    .slice(0, 3)
+    .slice(0, count - path)
     .forEach((side, index) => {
-      roads.push({ ...side, to: order[3 + index]! });
+      roads.push({ ...side, to: order[path + index]! });
     });
   const statements = stateRoads(random, story, roads);
-  story.ask(
-    ["how", "do", "you", "go", "from", "the", stops[0]!, "to", "the", stops[2]!],
-    `${letterOf(first)},${letterOf(second)}`,
-    [statements[0]!.id, statements[1]!.id],
-  );
+  const ask = (stop: number, back: boolean): void => {
+    const legs = back ? [stop + 1, stop] : [stop, stop + 1];
+    const steps = legs.map((leg) => letterOf(back ? opposite(way[leg]!) : way[leg]!));
+    const [from, to] = back ? [stops[stop + 2]!, stops[stop]!] : [stops[stop]!, stops[stop + 2]!];
+    story.ask(
+      ["how", "do", "you", "go", "from", "the", from, "to", "the", to],
+      steps.join(","),
+      legs.map((leg) => statements[leg]!.id),
+    );
+  };
+  // A longer way is asked for in legs of two steps: no answer has more.
+  const legs = stops.slice(2).map((_, stop) => stop);
+  if (legs.length === 1) ask(0, false);
+  else for (const stop of random.shuffled(legs)) ask(stop, random.coin());
   return story;
 }

@@ -7,8 +7,9 @@
  * counts as two.
  */
 import { sequels } from "../lexicon.ts";
+import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
-import { family, friends, goes, phrase, recent, rooms, StoryWriter, town } from "./writer.ts";
+import { family, friends, goes, phrase, rooms, StoryWriter, town } from "./writer.ts";
 
 const questionsPerStory = 5;
 const openings = sequels.map(phrase);
@@ -35,7 +36,12 @@ class Walk {
   /** Whom the statements were about, one entry for each person in each statement. */
   readonly mentioned: number[] = [];
 
-  constructor(random: StoryRandom, names: readonly string[], places: readonly string[]) {
+  constructor(
+    random: StoryRandom,
+    names: readonly string[],
+    places: readonly string[],
+    private readonly lookback: number,
+  ) {
     this.random = random;
     this.names = names;
     this.places = places;
@@ -56,12 +62,11 @@ class Walk {
 
   /** Somebody the story has just spoken of. */
   mentionedLately(): number {
-    const back = this.random.below(Math.min(recent, this.mentioned.length));
+    const back = this.random.below(Math.min(this.lookback, this.mentioned.length));
     return this.mentioned[this.mentioned.length - 1 - back]!;
   }
 
-  where(): void {
-    const who = this.mentionedLately();
+  where(who = this.mentionedLately()): void {
     const { place, ids } = this.reports[who]!;
     this.story.ask(["where", "is", this.names[who]!], place, ids);
   }
@@ -80,14 +85,33 @@ class Walk {
 }
 
 /** A story of task 1 or 9 to 13. */
-export function walkingStory(task: number, random: StoryRandom): StoryWriter {
+export function walkingStory(task: number, random: StoryRandom, { lookback }: Difficulty): StoryWriter {
   const [names, places] = task === 10 ? [friends, town] : [family, rooms];
-  const walk = new Walk(random, names, places);
+  const walk = new Walk(random, names, places, lookback);
   const { state, ask } = forms[task]!;
   for (let asked = 0; asked < questionsPerStory; asked++) {
     state(walk);
     ask(walk);
   }
+  return walk.story;
+}
+
+/**
+ * Facts that are needed much later (task 1): some of the people go somewhere, the others walk about for `distance`
+ * sentences, and the question is where each of the first is. At most all but one can be asked for.
+ */
+export function distantStory(
+  random: StoryRandom,
+  names: readonly string[],
+  distance: number,
+  facts: number,
+): StoryWriter {
+  const order = random.shuffled(names);
+  const walk = new Walk(random, order, rooms, distance);
+  for (let who = 0; who < facts; who++) plainly(walk, who);
+  for (let i = 0; i < distance; i++) plainly(walk, facts + random.below(order.length - facts));
+  const asked = random.shuffled(Array.from({ length: facts }, (_, who) => who));
+  for (const who of asked) walk.where(who);
   return walk.story;
 }
 

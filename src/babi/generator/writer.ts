@@ -19,9 +19,6 @@ export const phrase = (text: string): readonly string[] => text.split(" ");
 
 const moves = moveVerbs.map((verb) => phrase(`${verb} to the`));
 
-/** How many of the latest statements a question may be about. */
-export const recent = 5;
-
 /** The lines of one story. */
 export class StoryWriter {
   readonly lines: Line[] = [];

@@ -4,10 +4,10 @@
  */
 import type { SplitName } from "../catbabi.ts";
 import {
+  type GeneratedOptions,
   generatedSource,
   mixedSource,
   preparedSource,
-  type ShareChange,
   type StorySource,
 } from "../streams.ts";
 import { loadPrepared } from "./prepared.ts";
@@ -26,19 +26,17 @@ export type StreamSpec =
     } & GeneratedSpec);
 
 /** Which stories are generated. */
-interface GeneratedSpec {
+interface GeneratedSpec extends GeneratedOptions {
   /** All tasks unless given. */
   readonly tasks?: readonly number[];
-  /** How often each task comes, from which generated story on; until the first, as `generatedSource` says. */
-  readonly shares?: readonly ShareChange[];
 }
 
 /** The source of stories that `spec` describes; prepared data is read and checked. */
 export async function openStream(spec: StreamSpec): Promise<StorySource> {
-  if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks, spec.shares);
+  if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks, spec);
   const { splits } = await loadPrepared(spec.folder);
   const real = preparedSource(splits[spec.split], spec.seed);
   return spec.kind === "prepared"
     ? real
-    : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec.shares), spec.generatedFraction);
+    : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec), spec.generatedFraction);
 }

@@ -1,13 +1,15 @@
 /** catbAbI: question answering and language modelling on concatenated bAbI stories, as a kind of experiment. */
+import { UsageError } from "../../errors.ts";
 import { buildSystem } from "../../model/registry.ts";
 import { countState, countWeights } from "../../model/sequence.ts";
 import { defineKind } from "../defineKind.ts";
-import { type CatbabiEvaluation, evaluationOptions } from "./options.ts";
+import { type CatbabiEvaluation, evaluationOptions, isStretch, type StretchEvaluation } from "./options.ts";
 import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine, taskBars } from "./present.ts";
+import { showStretch, showStretchLine } from "./presentStretch.ts";
 import { type CatbabiPaper, type CatbabiSettings, catbabiSchema, renamedSettings } from "./settings.ts";
 
 /** The kind. What computes is loaded when it is needed. */
-export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation, CatbabiPaper>({
+export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation | StretchEvaluation, CatbabiPaper>({
   name: "catbabi",
   schema: catbabiSchema,
   renamed: renamedSettings,
@@ -29,12 +31,21 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation, CatbabiPap
   open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>
-    (await import("./evaluate.ts")).evaluateCatbabi(model, options, context),
-  published,
-  show: showAnswers,
-  showLine: showAnswersLine,
+    options.suite === undefined
+      ? (await import("./evaluate.ts")).evaluateCatbabi(model, options, context)
+      : (await import("./stretch.ts")).evaluateStretch(model, options, context),
+  published: (evaluation, paper) => (isStretch(evaluation) ? null : published(evaluation, paper)),
+  show: (evaluation, paper) =>
+    isStretch(evaluation) ? showStretch(evaluation) : showAnswers(evaluation, paper),
+  showLine: (evaluation, paper) =>
+    isStretch(evaluation) ? showStretchLine(evaluation) : showAnswersLine(evaluation, paper),
   use: "fwm ask",
-  card: answersCard,
+  card: (result, evaluation, about) => {
+    if (isStretch(evaluation)) {
+      throw new UsageError("--suite: a card is written of a split", { hint: "leave --suite away" });
+    }
+    return answersCard(result, evaluation, about);
+  },
   figure: (runs) => Promise.resolve(accuracyFigure(runs)),
   bars: taskBars,
   benchRows: ({ task, system, training }, { batches = [32, 64], window = training.window, mode = "both" }) =>

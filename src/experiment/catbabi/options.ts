@@ -1,6 +1,6 @@
 /** An evaluation on catbAbI: what may be chosen, and what it says. */
 import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
-import type { Score } from "./score.ts";
+import type { Score, Tally } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
 /** Rows per split by default: the paper tests with one and validates with 128. */
@@ -16,6 +16,11 @@ export const evaluationOptions = {
     help: "where the stream starts; default: train where it was saved",
   },
   data: { type: "folder", help: "prepared data, if not in the usual place" },
+  suite: {
+    type: "choice",
+    values: ["stretch"],
+    help: "a fixed suite of harder stories in the place of a split",
+  },
 } as const satisfies Record<string, EvaluationOption>;
 
 /** What was chosen of them. */
@@ -26,6 +31,8 @@ export interface CatbabiOptions {
   readonly state?: "zero" | "train";
   /** Folder of prepared data; by default where the run's settings or `FWM_DATA` say. */
   readonly data?: string;
+  /** A suite in the place of a split. */
+  readonly suite?: "stretch";
 }
 
 /** A score, and what it is a score of. */
@@ -40,4 +47,36 @@ export interface CatbabiEvaluation extends Score, BaseEvaluation {
   readonly generated: boolean;
   /** What has to be said of the data: missing, filled or generated tasks. */
   readonly notes: readonly string[];
+}
+
+/** The answers at one point of an axis. */
+export interface StretchPoint extends Tally {
+  readonly axis: string;
+  readonly at: number;
+  readonly accuracy: number;
+  /** Mean probability that the model gave its answers. */
+  readonly confidence: number;
+  /** Expected calibration error, over ten bins. */
+  readonly calibrationError: number;
+}
+
+/** A score on the stretch suite: over all its questions, and per point. */
+export interface StretchEvaluation extends BaseEvaluation, Omit<StretchPoint, "axis" | "at"> {
+  readonly suite: "stretch";
+  /** Of the suite: another one has other stories. */
+  readonly version: 1;
+  readonly mode: CatbabiSettings["task"]["mode"];
+  readonly system: string;
+  readonly split: "stretch";
+  readonly batch: number;
+  readonly window: number;
+  readonly axes: readonly { readonly name: string; readonly label: string }[];
+  readonly points: readonly StretchPoint[];
+}
+
+/** Whether it is of the suite. */
+export function isStretch(
+  evaluation: CatbabiEvaluation | StretchEvaluation,
+): evaluation is StretchEvaluation {
+  return "suite" in evaluation;
 }

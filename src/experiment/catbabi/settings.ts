@@ -1,5 +1,6 @@
 /** Settings of a catbAbI experiment: a task, a system and how it is trained. One strict schema checks them all. */
 import { z } from "zod";
+import { type Difficulty, difficultyLimits, ordinary } from "../../babi/generator/difficulty.ts";
 import { parseTasks } from "../../data/catbabi.ts";
 import { fwmDefaults } from "../../model/fwmModel.ts";
 import { systemSchema } from "../../model/registry.ts";
@@ -18,6 +19,30 @@ const samplingSchema = z.discriminatedUnion("name", [
     floor: z.number().min(0).max(1).default(0.25),
   }),
 ]);
+
+/** The least and the most of one number of a difficulty; as in bAbI unless given. */
+function range(name: keyof Difficulty) {
+  const [least, most] = difficultyLimits[name];
+  const bound = z.int().min(least).max(most);
+  return z
+    .tuple([bound, bound])
+    .refine(([from, to]) => from <= to, "the first is the least, the second the most")
+    .default([ordinary[name], ordinary[name]]);
+}
+
+/** How hard generated stories are: `src/babi/generator/difficulty.ts`. */
+const difficultySchema = z.strictObject({
+  /** The fraction of generated stories that are as in bAbI; the others draw each number from its range. */
+  ordinary: z.number().min(0).max(1).default(1),
+  distractors: range("distractors"),
+  lookback: range("lookback"),
+  objects: range("objects"),
+  carried: range("carried"),
+  rooms: range("rooms"),
+  path: range("path"),
+  chain: range("chain"),
+  stories: range("stories"),
+});
 
 /** Which stories, and what is learned of them. */
 const taskSchema = z.strictObject({
@@ -38,6 +63,8 @@ const taskSchema = z.strictObject({
   }),
   /** How often each of them comes. */
   sampling: samplingSchema.default({ name: "fixed" }),
+  /** How hard they are. */
+  difficulty: difficultySchema.prefault({}),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
 });
@@ -95,6 +122,7 @@ export const catbabiTask: CatbabiSettings["task"] = {
   generatedFraction: 0.5,
   tasks: "1-20",
   sampling: { name: "fixed" },
+  difficulty: difficultySchema.parse({}),
   data: "",
 };
 

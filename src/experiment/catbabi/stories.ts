@@ -34,11 +34,7 @@ export async function openStories(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<Stories> {
   const tasks = parseTasks(task.tasks, "task.tasks");
-  if (task.source === "real" && task.sampling.name !== "fixed") {
-    throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
-      hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
-    });
-  }
+  refuseForReal(task);
   const folder = task.data || defaultFolder(env);
   // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
   const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
@@ -49,10 +45,11 @@ export async function openStories(
     identity: files ? `prepared, ${fingerprint(files)}` : "generated",
     tasks,
     train(seed, shares = []) {
-      if (task.source === "generated") return { kind: "generated", seed, tasks, shares };
+      const generated = { tasks, shares, difficulty: task.difficulty };
+      if (task.source === "generated") return { kind: "generated", seed, ...generated };
       const real = { folder, split: "train", seed } as const;
       return task.source === "mixed"
-        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, tasks, shares }
+        ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, ...generated }
         : { kind: "prepared", ...real };
     },
     heldOut(split, seed) {
@@ -60,6 +57,21 @@ export async function openStories(
     },
     files,
   };
+}
+
+/** Refuses what can be chosen of generated stories only. */
+function refuseForReal({ source, sampling, difficulty }: CatbabiSettings["task"]): void {
+  if (source !== "real") return;
+  if (sampling.name !== "fixed") {
+    throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
+      hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
+    });
+  }
+  if (difficulty.ordinary < 1) {
+    throw new UsageError("task.difficulty: real stories are as hard as they are", {
+      hint: "set task.source to mixed or generated, or task.difficulty.ordinary to 1",
+    });
+  }
 }
 
 /** The beginnings of the checksums of what is trained and judged on. */
@@ -81,7 +93,7 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, generatedFraction, tasks, sampling }: CatbabiSettings["task"],
+  { source, generatedFraction, tasks, sampling, difficulty }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -95,6 +107,11 @@ function notesOn(
     );
   }
   if (sampling.name === "byError") notes.push("how often a task is generated follows its validation error");
+  if (difficulty.ordinary < 1) {
+    notes.push(
+      `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder than bAbI's`,
+    );
+  }
   for (const { task, split, stories } of source === "generated" ? [] : filled) {
     notes.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
   }

@@ -5,7 +5,8 @@ import type { FigureLine, FigureSpec } from "../../report/figure.ts";
 import type { RunResult } from "../../report/result.ts";
 import { table, thousands } from "../../report/table.ts";
 import type { ReportedRun } from "../kind.ts";
-import type { TextEvaluation } from "./options.ts";
+import type { SplitScores, TextEvaluation } from "./options.ts";
+import type { Score } from "./score.ts";
 import type { TextPaper, TextSettings } from "./settings.ts";
 
 /** The published perplexities; null for other text, of which the paper says nothing. */
@@ -19,29 +20,67 @@ export function published(
 
 /** The evaluation as a table: a row for every split, as in the paper's appendix. */
 export function showText(evaluation: TextEvaluation, known: TextPaper | undefined): string {
-  const { model, step, dataset, batch, window, temperature, tuning, splits } = evaluation;
+  const { model, step, dataset, batch, window, splits } = evaluation;
   const paper = published(evaluation, known);
   const theirs = (name: string): string =>
     name === "train" ? "" : (paper?.[name as "valid" | "test"]?.toFixed(2) ?? "");
   const rows = splitNames.flatMap((name) => {
-    const score = splits[name];
-    if (!score) return [];
-    const row = [
-      name,
-      score.tokens,
-      score.loss.toFixed(4),
-      score.perplexity.toFixed(2),
-      score.bits.toFixed(3),
-    ];
-    return [paper ? [...row, theirs(name)] : row];
+    const scores = splits[name];
+    if (!scores) return [];
+    return scoresOf(scores, evaluation).map(({ label, score, isMain }, i) => {
+      const row = [
+        i === 0 ? name : `  ${label}`,
+        score.tokens,
+        score.loss.toFixed(4),
+        score.perplexity.toFixed(2),
+        score.bits.toFixed(3),
+      ];
+      return paper ? [...row, isMain ? theirs(name) : ""] : row;
+    });
   });
   const head = ["", "tokens", "loss", "perplexity", "bits per word"];
   return (
     `${model}${step === null ? "" : `, after ${thousands(step)} steps`}\n` +
-    `${dataset}, ${batch === 1 ? "one column" : `${batch} columns`}, windows of ${window}, temperature ` +
-    `${temperature}${tuning ? ` (tuned on valid: ${tuning.length} tried)` : ""}\n\n` +
+    `${dataset}, ${batch === 1 ? "one column" : `${batch} columns`}, windows of ${window}\n` +
+    `${settingsOf(evaluation)
+      .map((line) => `${line}\n`)
+      .join("")}\n` +
     table([paper ? [...head, "paper, perplexity"] : head, ...rows])
   );
+}
+
+/** The scores of a split, each with what it was taken with; the paper's number stands beside the main one. */
+function scoresOf(
+  { plain, cache, dynamic, ...main }: SplitScores,
+  { temperature }: TextEvaluation,
+): { label: string; score: Score; isMain: boolean }[] {
+  const softened = temperature === 1 ? "" : `temperature ${temperature}`;
+  return [
+    ...(plain ? [{ label: "", score: plain, isMain: false }] : []),
+    { label: softened, score: main, isMain: true },
+    ...(cache
+      ? [{ label: softened ? `${softened} and cache` : "with cache", score: cache, isMain: false }]
+      : []),
+    ...(dynamic ? [{ label: "dynamic evaluation", score: dynamic, isMain: false }] : []),
+  ];
+}
+
+/** What was chosen or tuned, a line each. */
+function settingsOf({ temperature, tuning, cache, dynamic }: TextEvaluation): string[] {
+  const found = (tried: readonly unknown[] | null): string =>
+    tried ? ` (tuned on valid: ${tried.length} tried)` : "";
+  return [
+    `temperature ${temperature}${found(tuning)}`,
+    ...(cache
+      ? [`cache: λ ${cache.lambda}, θ ${cache.theta}, window ${cache.window}${found(cache.tuning)}`]
+      : []),
+    ...(dynamic
+      ? [
+          `dynamic evaluation: rate ${dynamic.rate}, decay ${dynamic.decay}, segments of ${dynamic.segment}` +
+            found(dynamic.tuning),
+        ]
+      : []),
+  ];
 }
 
 /** The evaluation in a line. */
@@ -50,36 +89,39 @@ export function showTextLine(evaluation: TextEvaluation, known: TextPaper | unde
   const paper = published(evaluation, known);
   const named = split === "all" ? "test" : split;
   const theirs = named === "train" ? undefined : paper?.[named];
-  const score = splits[named]!;
+  const { cache, dynamic, ...score } = splits[named]!;
+  const besides = [
+    ...(cache ? [`with cache ${cache.perplexity.toFixed(2)}`] : []),
+    ...(dynamic ? [`with dynamic evaluation ${dynamic.perplexity.toFixed(2)}`] : []),
+  ];
   return (
     `${named}: perplexity ${score.perplexity.toFixed(2)}, ${score.bits.toFixed(3)} bits per word, ` +
-    `${thousands(score.tokens)} tokens, temperature ${temperature}${theirs ? `  (paper: ${theirs})` : ""}`
+    `${thousands(score.tokens)} tokens, temperature ${temperature}${theirs ? `  (paper: ${theirs})` : ""}` +
+    besides.map((one) => `; ${one}`).join("")
   );
 }
 
 /** The card of a language model, as Markdown. */
 export function textCard(result: RunResult<TextPaper>, evaluation: TextEvaluation, about: CardAbout): string {
   const { training, system } = result.settings as unknown as TextSettings;
-  const { splits, batch, window, temperature, tuning, dataset, notes } = evaluation;
+  const { splits, batch, window, dataset, notes } = evaluation;
   const paper = published(evaluation, result.paper ?? undefined);
   const scores = splitNames.flatMap((name): (readonly [string, string])[] => {
-    const score = splits[name];
-    if (!score) return [];
+    const scores = splits[name];
+    if (!scores) return [];
     const theirs = name === "train" ? undefined : paper?.[name];
-    return [
-      [
-        `perplexity, ${name}`,
-        `**${score.perplexity.toFixed(2)}**, ${score.bits.toFixed(3)} bits per word${theirs ? ` (paper: ${theirs})` : ""}`,
-      ],
-    ];
+    return scoresOf(scores, evaluation).map(({ label, score, isMain }) => {
+      const [reached, bits] = [score.perplexity.toFixed(2), score.bits.toFixed(3)];
+      return [
+        `perplexity, ${[name, ...(label ? [label] : [])].join(", ")}`,
+        `${isMain ? `**${reached}**` : reached}, ${bits} bits per word${isMain && theirs ? ` (paper: ${theirs})` : ""}`,
+      ];
+    });
   });
   const head = cardHead(result, about, "step", {
     score: [
       ...scores,
-      [
-        "protocol",
-        `batch ${batch}, windows of ${window}, temperature ${temperature}${tuning ? ", tuned on valid" : ""}`,
-      ],
+      ["protocol", [`batch ${batch}, windows of ${window}`, ...settingsOf(evaluation)].join("; ")],
     ],
     amount: `about ${thousands(result.steps * training.batch * training.window)} tokens`,
   });

@@ -59,7 +59,7 @@ describe("a stream in changing shares", () => {
     { from: 100, shares: { 1: 0.25, 19: 0.75 } },
     { from: 2100, shares: { 16: 1 } },
   ];
-  const source = generatedSource(5, undefined, changes);
+  const source = generatedSource(5, undefined, { shares: changes });
   const tasksFrom = (first: number, count: number): number[] =>
     Array.from({ length: count }, (_, i) => source.story(0, first + i).task);
 

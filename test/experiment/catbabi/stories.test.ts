@@ -39,5 +39,22 @@ test("runs on new stories say so, alone or between real ones", async () => {
   expect(await notes({ source: "mixed", generatedFraction: 0.6, tasks: "16,19" })).toBe(
     "60 % of the training stories are generated (tasks 16,19)",
   );
+  const harder = { ...catbabiTask.difficulty, ordinary: 0.75 };
+  const { notes: all } = await openStories({ ...catbabiTask, data, source: "mixed", difficulty: harder }, {});
+  expect(all).toContain("25 % of the generated stories are harder than bAbI's");
   expect(await notes({ source: "real" })).not.toMatch(/% of the training/);
+});
+
+test("harder stories come in the fraction asked for, and are not asked of real ones", async () => {
+  const difficulty: typeof catbabiTask.difficulty = {
+    ...catbabiTask.difficulty,
+    ordinary: 0.5,
+    distractors: [500, 500],
+  };
+  const stories = await openStories({ ...catbabiTask, data, source: "generated", difficulty }, {});
+  const source = await openStream(stories.train(1));
+  const long = Array.from({ length: 200 }, (_, i) => source.story(0, i).tokens.length > 2500).filter(Boolean);
+  // 200 draws at 0.5 have a standard deviation of 7; no ordinary story has 2,500 tokens.
+  expect(Math.abs(long.length - 100)).toBeLessThan(30);
+  await expect(openStories({ ...catbabiTask, data, difficulty }, {})).rejects.toThrow(/^task.difficulty: /);
 });

@@ -2,11 +2,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { prepareText } from "../../../src/data/text/prepare.ts";
+import { openText } from "../../../src/data/text/prepared.ts";
 import { findText } from "../../../src/data/text/sources.ts";
 import { type TextSettings, textSchema } from "../../../src/experiment/text/settings.ts";
 import { awdLstmPtb } from "../../../src/model/awdLstm.ts";
+import type { SystemSettings } from "../../../src/model/registry.ts";
 import { integer, keyOf } from "../../../src/random.ts";
+import { saveModelFolder } from "../../../src/store/modelFolder.ts";
 import { emptyFolder } from "../../data/support/tiny.ts";
+import { textModel } from "../../support/textModel.ts";
 
 const animals = ["cat", "dog", "cow", "hen", "pig", "fox"];
 const sounds = ["meows", "barks", "moos", "clucks", "grunts", "yelps"];
@@ -40,6 +44,18 @@ export async function sampleText(lines = { train: 600, valid: 60, test: 60 }): P
   const found = await findText(folder, { valid: 0.1, test: 0.1 });
   await prepareText(path, "text", found, { kind: "train", minCount: 1, maxWords: 100 });
   return path;
+}
+
+/** A model folder with drawn weights of a small system, which reads the text. */
+export async function sampleModel(
+  data: string,
+  { seed = 0, system = sampleSettings(data).system }: { seed?: number; system?: SystemSettings } = {},
+): Promise<string> {
+  const { header, vocabulary, close } = await openText(data);
+  close();
+  const settings = { ...sampleSettings(data), system: { ...system, vocabulary: header.vocabulary.size } };
+  const content = textModel(settings.system, { words: vocabulary.words, seed, settings });
+  return saveModelFolder(join(emptyFolder(), `model-${seed}`), content);
 }
 
 /** A small AWD-LSTM of the text, with `training` changed. */

@@ -92,6 +92,66 @@ describe("a small AWD-LSTM", () => {
     expect(card).toContain(`| perplexity, test | **${all.perplexity.toFixed(2)}**`);
   });
 
+  test("is evaluated with a cache and with dynamic evaluation, tuned on valid, beside the plain score", async () => {
+    const options = { split: "test", temperature: 1.25, cache: "tune", dynamic: "tune" };
+    const { evaluation } = await evaluateSaved(run, options, { env: {}, threads: 1 });
+    const both = evaluation as TextEvaluation;
+    const plain = (await evaluateSaved(run, { split: "test" }, { env: {}, threads: 1 })).evaluation;
+    const { loss } = plain as TextEvaluation;
+    expect(both.splits.test!.plain!.loss).toBe(loss);
+    expect(both.loss).not.toBe(loss);
+    expect(both.splits.test!.loss).toBe(both.loss);
+
+    const { tuning: caches, ...cache } = both.cache!;
+    expect(caches).toHaveLength(84);
+    expect(caches!.find((one) => one.loss === Math.min(...caches!.map((tried) => tried.loss)))).toMatchObject(
+      cache,
+    );
+    const { tuning: rates, segment, ...dynamic } = both.dynamic!;
+    expect(segment).toBe(5);
+    expect(rates!.length).toBeGreaterThan(2);
+    expect(rates!.find((one) => one.loss === Math.min(...rates!.map((tried) => tried.loss)))).toMatchObject(
+      dynamic,
+    );
+
+    // The tuned values are what the split was read with.
+    const given = {
+      ...{ split: "test", temperature: 1.25 },
+      ...{
+        cache: `${cache.lambda},${cache.theta},${cache.window}`,
+        dynamic: `${dynamic.rate},${dynamic.decay}`,
+      },
+    };
+    const again = (await evaluateSaved(run, given, { env: {}, threads: 1 })).evaluation as TextEvaluation;
+    expect(again.splits).toEqual(both.splits);
+    expect([again.cache!.tuning, again.dynamic!.tuning]).toEqual([null, null]);
+
+    const shown = text.show(both, undefined);
+    const rows = shown.split("\n\n")[1]!.split("\n");
+    const { test } = both.splits;
+    expect(shown).toContain(
+      `cache: λ ${cache.lambda}, θ ${cache.theta}, window ${cache.window} (tuned on valid: 84 tried)`,
+    );
+    for (const [i, [label, score]] of [
+      ["test", test!.plain],
+      ["  temperature 1.25", test],
+      ["  temperature 1.25 and cache", test!.cache],
+      ["  dynamic evaluation", test!.dynamic],
+    ].entries() as Iterable<[number, [string, { perplexity: number }]]>) {
+      expect(rows[i + 1]).toMatch(new RegExp(`^${label} +419 .* ${score.perplexity.toFixed(2)} `));
+    }
+    expect(text.showLine(both, undefined)).toContain(`; with cache ${test!.cache!.perplexity.toFixed(2)}`);
+  });
+
+  test.each([
+    ["--segment: only with --dynamic", { segment: 4 }],
+    ["--dynamic: reads one column, not 4", { dynamic: "tune", batch: 4 }],
+    ["expected lambda,theta,window as numbers above 0, or tune, got 0.1,1", { cache: "0.1,1" }],
+    ["--dynamic 1e+36,0.001: the weights diverged on valid", { dynamic: "1e36,1e-3" }],
+  ])("is not evaluated with options that make no sense: %s", async (message, options) => {
+    await expect(evaluateSaved(run, options, { env: {}, threads: 1 })).rejects.toThrow(message);
+  });
+
   test("starts another run, and a model of other words does not", async () => {
     const folder = join(emptyFolder(), "init");
     const settings = sampleSettings(data, { steps: 1 });

@@ -1,0 +1,29 @@
+/**
+ * Endless stories, half of the generated ones harder than bAbI's: facts up to 160 sentences back, five things, maps of nine
+ * rooms, chains of five statements, stories without an end mark between them.
+ */
+import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
+import endless from "./catbabi-qa-fwm-endless.ts";
+
+export default catbabiExperiment({
+  ...endless,
+  description:
+    "catbAbI, question answering, FWM, endless stories, half of the generated ones harder than bAbI's",
+  settings: {
+    ...endless.settings,
+    task: {
+      ...endless.settings.task,
+      difficulty: {
+        ordinary: 0.5,
+        distractors: [0, 160],
+        lookback: [5, 40],
+        objects: [3, 5],
+        carried: [0, 5],
+        rooms: [4, 9],
+        path: [3, 9],
+        chain: [1, 5],
+        stories: [1, 3],
+      },
+    },
+  },
+});
