@@ -30,6 +30,7 @@ export {
   epochBatches,
   StreamBatcher,
 } from "./data/batches.ts";
+export { type OwnStories, type OwnStoriesOptions, prepareOwnStories } from "./data/sources/ownStories.ts";
 export { type PrepareOptions, prepareCatbabi } from "./data/sources/prepare.ts";
 export { type Catbabi, loadPrepared } from "./data/sources/prepared.ts";
 export {

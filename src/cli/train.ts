@@ -86,7 +86,6 @@ export const trainCommand = command({
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
     let plan: RunPlan;
     if (typeof options.resume === "string") {
       refuseOnResume(options, [...startOnly, ...naming, "out"]);
@@ -110,6 +109,7 @@ export const trainCommand = command({
         ? resumePlan(path, options)
         : { action: "start", experiment: args.experiment, settings, folder: path, ...(init ? { init } : {}) };
     }
+    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
     if (plan.action === "resume") {
       if (origins.experiment === "argument") await checkExperiment(plan.folder, args.experiment);
       await refuseOtherEnvironment(plan.folder, env);

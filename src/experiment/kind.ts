@@ -32,6 +32,9 @@ export const loopFields = {
   processorMinutes: z.number().min(0).default(0),
 };
 
+/** Training to the last step, whatever the evaluations say and however long it takes. */
+export const untilLastStep = { patience: 0, minutes: 0, processorMinutes: 0 } as const;
+
 /** What the settings of every kind have. */
 export interface BaseSettings {
   readonly task: { readonly name: string };
@@ -195,6 +198,8 @@ export interface Kind<
   countWeights(settings: S): number;
   /** Numbers in the recurrent state of so many rows, by default those of the largest batch; where there is a state. */
   countState?(settings: S, rows?: number): number;
+  /** Settings of a new run as its data wants them, such as the size of the vocabulary. */
+  fitToData?(settings: S): Promise<S>;
   /** Opens data and system. Everything a user may have got wrong is found here, before a run folder is made. */
   open(settings: S, context: SessionContext): Promise<Session>;
 

@@ -28,6 +28,7 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation | StretchEv
   countWeights: ({ system }) => countWeights(buildSystem(system)),
   countState: ({ system, training }, rows = Math.max(training.batch, training.evalBatch)) =>
     countState(buildSystem(system), rows),
+  fitToData: async (settings) => (await import("./stories.ts")).fitToStories(settings),
   open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>

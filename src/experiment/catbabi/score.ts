@@ -81,8 +81,9 @@ export async function scoreStream(
     const window = objectiveOf(batch, options.mode);
     scorer.add(window, await evaluator.run(window), batch.tasks);
     await options.onWindow?.(++done);
-    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
-    await new Promise((resolve) => setImmediate(resolve));
+    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows. A timer, because
+    // browsers have no setImmediate.
+    await new Promise((resolve) => setTimeout(resolve, 0));
     if (options.signal?.aborted) return undefined;
   }
   return scorer.score();

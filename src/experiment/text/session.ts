@@ -12,7 +12,8 @@ import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
 import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
-import { type Corpus, checkWords, openCorpus } from "./corpus.ts";
+import { checkWords } from "../words.ts";
+import { type Corpus, openCorpus, textHint } from "./corpus.ts";
 import { scoreText, tokenBatch } from "./score.ts";
 import { evaluationSystem, lengthsOf, paddedWindows, type TextSettings } from "./settings.ts";
 
@@ -112,7 +113,7 @@ class TextSession implements Session {
   }
 
   init(folder: LoadedModel): void {
-    checkWords(folder, this.data);
+    checkWords(folder, this.data.words, textHint);
     checkSystem(folder, this.settings.system.name);
     const weights = fittingWeights(folder, this.trainer.model.parameters);
     this.trainer.restore({ model: weights, optimizer: new Map() }, folder.path);
