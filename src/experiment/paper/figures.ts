@@ -47,7 +47,7 @@ function accuracies(run: FiledRun, over: "step" | "hours"): FigureLine["points"]
   const stepsBefore =
     chain.reduce((sum, part) => sum + part.steps, 0) ||
     Number(/ after (\d+) steps$/.exec(initFrom ?? "")?.[1] ?? 0);
-  const hoursBefore = chain.reduce((sum, part) => sum + part.hours, 0);
+  const hoursBefore = chain.reduce((sum, part) => sum + (part.hours ?? 0), 0);
   return (curves.valid ?? []).map(({ step, values }) => ({
     x: over === "step" ? stepsBefore + step : hoursBefore + (hours * step) / steps,
     y: values.accuracy!,
