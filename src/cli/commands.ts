@@ -20,21 +20,25 @@ import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
+import { workerCommand } from "./worker.ts";
 
 const commands: readonly CommandEntry[] = [
   quickstartCommand,
   dataCommands,
   trainCommand,
   sweepCommand,
+  workerCommand,
   evalCommand,
   compareCommand,
   askCommand,
   generateCommand,
   rolloutCommand,
   runsCommand,
+  studioCommand,
   reportCommand,
   paperCommand,
   packageCommand,

@@ -10,6 +10,9 @@ import { type ChangedSetting, changedSettings } from "./changed.ts";
 export interface CurvePoint {
   readonly step: number;
   readonly values: Readonly<Record<string, number>>;
+  /** Spent in training steps until then, where the log says: by the clock, and of processor time. */
+  readonly hours?: number;
+  readonly processorHours?: number;
 }
 
 /** A time the run was resumed: after which step, and how. */
@@ -48,6 +51,9 @@ export interface RunResult<Paper = unknown> {
   /** Steps made, and hours at them. */
   readonly steps: number;
   readonly hours: number;
+  /** Trained weights, and numbers in the recurrent state of one row; null where these settings make no system. */
+  readonly weights: number | null;
+  readonly stateVariables: number | null;
   readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
   readonly paper: Paper | null;
 }
@@ -89,6 +95,7 @@ export async function collectResult<Paper = unknown>(
   about: {
     known: KnownExperiment<Paper> | undefined;
     reportedBy: readonly string[];
+    counts?: Pick<RunResult, "weights" | "stateVariables">;
     points?: number;
   },
 ): Promise<RunResult<Paper>> {
@@ -125,6 +132,7 @@ export async function collectResult<Paper = unknown>(
     state: effectiveState(record),
     steps: record.step,
     hours: hoursOf(metrics),
+    ...(about.counts ?? { weights: null, stateVariables: null }),
     curves: curvesOf(metrics, about.points ?? 100),
     paper: known?.paper ?? null,
   };
@@ -171,18 +179,30 @@ const mostTaskPoints = 12;
 function thinned(records: readonly MetricRecord[], most: number): CurvePoint[] {
   const points = evenly(records, most);
   const detailed = new Set(evenly(points, mostTaskPoints));
-  return points.map((record) => ({
-    step: record.step,
-    values: Object.fromEntries(
-      Object.entries(record.values)
-        .filter(([name]) => detailed.has(record) || !/^(task|share)\d+$/.test(name))
-        .map(([name, value]) => [name, Number(value.toPrecision(6))]),
-    ),
-  }));
+  return points.map((record) => {
+    const { step, values, times } = record;
+    const shown = Object.entries(values).filter(
+      ([name]) => detailed.has(record) || !/^(task|share)\d+$/.test(name),
+    );
+    return {
+      step,
+      values: rounded(Object.fromEntries(shown)),
+      ...rounded({
+        ...(times?.hours === undefined ? {} : { hours: times.hours }),
+        ...(times?.processorHours === undefined ? {} : { processorHours: times.processorHours }),
+      }),
+    };
+  });
 }
 
 /** At most so many of them, evenly spaced, the last one always among them. */
 function evenly<T>(items: readonly T[], most: number): T[] {
   const every = Math.max(1, Math.ceil(items.length / most));
   return items.filter((_, i) => (items.length - 1 - i) % every === 0);
+}
+
+function rounded(values: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(6))]),
+  );
 }

@@ -8,7 +8,7 @@ import { parseJsonObject } from "../../store/json.ts";
 
 const text = z.string().nullable().default(null);
 const values = z.record(z.string(), z.number());
-const curve = z.array(z.looseObject({ step: z.number(), values }));
+const curve = z.array(z.looseObject({ step: z.number(), values, hours: z.number().optional() }));
 const mean = z.looseObject({ mean: z.number(), standardError: z.number().nullable().default(null) });
 
 const machine = z.looseObject({
