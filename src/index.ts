@@ -30,6 +30,7 @@ export {
   epochBatches,
   StreamBatcher,
 } from "./data/batches.ts";
+export { type OwnStories, type OwnStoriesOptions, prepareOwnStories } from "./data/sources/ownStories.ts";
 export { type PrepareOptions, prepareCatbabi } from "./data/sources/prepare.ts";
 export { type Catbabi, loadPrepared } from "./data/sources/prepared.ts";
 export {
@@ -169,12 +170,11 @@ export {
   scheduleSchema,
   startsAveraging,
 } from "./train/optimizerSettings.ts";
+export { type EvaluatedWindow, SequenceEvaluator } from "./train/sequenceEvaluator.ts";
 export {
-  type EvaluatedWindow,
-  SequenceEvaluator,
   SequenceTrainer,
-  type TokenBatch,
   type TrainerSettings,
   type TrainerTensors,
   type TrainStep,
 } from "./train/sequenceTrainer.ts";
+export type { TokenBatch } from "./train/sequenceWindow.ts";

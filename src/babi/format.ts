@@ -80,8 +80,18 @@ const smallNamesInQuestions: ReadonlySet<number> = new Set([15, 20]);
 // The files of these tasks have no blank between "?" and the tab.
 const noBlankAfterMark: ReadonlySet<number> = new Set([4, 15, 16, 17, 18, 19, 20]);
 
+/**
+ * What stories are made of: bAbI's words, which are letters, and its supporting IDs; or any words, where a question may
+ * have no supporting IDs.
+ */
+export type Dialect = "babi" | "any";
+
 /** Reads every story of a bAbI file, the last one too. A malformed line throws a `DataError` that names it. */
-export function parseStories(text: string, where: { file: string; task: number }): Story[] {
+export function parseStories(
+  text: string,
+  where: { file: string; task: number },
+  dialect: Dialect = "babi",
+): Story[] {
   const stories: Story[] = [];
   const rows = text.split("\n");
   if (rows.at(-1) === "") rows.pop();
@@ -95,7 +105,11 @@ export function parseStories(text: string, where: { file: string; task: number }
   };
   rows.forEach((row, index) => {
     const number = index + 1;
-    const line = parseLine(row.endsWith("\r") ? row.slice(0, -1) : row, { file: where.file, line: number });
+    const line = parseLine(
+      row.endsWith("\r") ? row.slice(0, -1) : row,
+      { file: where.file, line: number },
+      dialect,
+    );
     if (line.id === 1) finish(number);
     else if (line.id !== lines.length + 1) {
       throw malformed(
@@ -111,7 +125,7 @@ export function parseStories(text: string, where: { file: string; task: number }
 }
 
 /** Reads one line of a bAbI file; `where` is only used to say where a malformed line stands. */
-function parseLine(text: string, where: SourceLocation): Line {
+function parseLine(text: string, where: SourceLocation, dialect: Dialect): Line {
   const match = /^([1-9][0-9]{0,5}) (.*)$/.exec(text.toLowerCase());
   if (match === null) throw malformed("expected an ID, a blank and a sentence", where, text);
   const id = Number(match[1]);
@@ -120,25 +134,43 @@ function parseLine(text: string, where: SourceLocation): Line {
   if (fields.length === 1) {
     if (!sentence.endsWith("."))
       throw malformed("a statement ends in '.', a question has an answer", where, text);
-    return { kind: "statement", id, words: wordsOf(sentence.slice(0, -1), where, text) };
+    return { kind: "statement", id, words: wordsOf(sentence.slice(0, -1), where, text, dialect) };
   }
-  if (fields.length !== 3) {
+  if (fields.length !== 3 && !(dialect === "any" && fields.length === 2)) {
     throw malformed("a question is 'ID words?', a tab, the answer, a tab, supporting IDs", where, text);
   }
   if (!sentence.endsWith("?")) throw malformed("a line with an answer must end in '?'", where, text);
   const answer = fields[1]!.trim();
-  if (!/^[a-z]+(,[a-z]+)*$/.test(answer)) throw malformed("the answer is not one token", where, text);
-  const supports = fields[2]!
+  const oneToken = dialect === "babi" ? /^[a-z]+(,[a-z]+)*$/ : anyWord;
+  if (!oneToken.test(answer)) throw malformed("the answer is not one token", where, text);
+  const supports = (fields[2] ?? "")
     .trim()
     .split(" ")
+    .filter((field) => dialect === "babi" || field !== "")
     .map((field) => Number(/^[1-9][0-9]*$/.test(field) ? field : Number.NaN));
   if (supports.some((support) => !(support < id))) {
     throw malformed("supporting IDs must be numbers of earlier lines", where, text);
   }
-  return { kind: "question", id, words: wordsOf(sentence.slice(0, -1), where, text), answer, supports };
+  const words = wordsOf(sentence.slice(0, -1), where, text, dialect);
+  return { kind: "question", id, words, answer, supports };
 }
 
-function wordsOf(sentence: string, where: SourceLocation, text: string): string[] {
+/** Any word: nothing that ends a sentence, and no mark such as <eos>. */
+const anyWord = /^[^\s.?!<][^\s.?!]*$/u;
+
+function wordsOf(sentence: string, where: SourceLocation, text: string, dialect: Dialect): string[] {
+  if (dialect === "any") {
+    const words = sentence.trim().split(/\s+/u);
+    const bad = words.find((word) => !anyWord.test(word) || /[,;]$/.test(word));
+    if (bad === undefined) return words;
+    throw malformed(
+      bad === ""
+        ? "a sentence has no words"
+        : `${JSON.stringify(bad)}: a word has no ".", "?" or "!", does not begin with "<" or end in "," or ";"`,
+      where,
+      text,
+    );
+  }
   if (!/^[a-z]+(?: [a-z]+)*$/.test(sentence)) {
     throw malformed("a sentence is words of letters with one blank between them", where, text);
   }

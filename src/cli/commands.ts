@@ -14,6 +14,7 @@ import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
+import { paperCommand } from "./paper.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
@@ -23,12 +24,14 @@ import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
+import { workerCommand } from "./worker.ts";
 
 const commands: readonly CommandEntry[] = [
   quickstartCommand,
   dataCommands,
   trainCommand,
   sweepCommand,
+  workerCommand,
   evalCommand,
   compareCommand,
   askCommand,
@@ -37,6 +40,7 @@ const commands: readonly CommandEntry[] = [
   runsCommand,
   studioCommand,
   reportCommand,
+  paperCommand,
   packageCommand,
   exportCommand,
   benchCommands,

@@ -15,6 +15,7 @@ import { command, group } from "./command.ts";
 import { downloadDisplay } from "./downloadDisplay.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer, oneOf, text, value } from "./params.ts";
+import { prepareStoriesCommand } from "./prepareStories.ts";
 import { prepareTextCommands } from "./prepareText.ts";
 
 const variants = ["10k", "1k"] as const satisfies readonly Variant[];
@@ -117,7 +118,8 @@ const statsCommand = command({
         }),
       ]);
       return [
-        `catbAbI ${statistics.variant}, tasks ${formatTasks(statistics.tasks)}, vocabulary ${vocabulary}`,
+        `${statistics.variant === "own" ? "own stories" : `catbAbI ${statistics.variant}`}, ` +
+          `tasks ${formatTasks(statistics.tasks)}, vocabulary ${vocabulary}`,
         "",
         table(
           [["split", "stories", "questions", "tokens", "paper: stories", "questions", "tokens"], ...totals],
@@ -252,7 +254,7 @@ const graphsCommand = command({
 const prepareCommands = group({
   name: "prepare",
   summary: "Turn files into data that is ready to train on.",
-  commands: [prepareCatbabiCommand, ...prepareTextCommands],
+  commands: [prepareCatbabiCommand, prepareStoriesCommand, ...prepareTextCommands],
 });
 
 /** The `data` commands. */

@@ -15,6 +15,7 @@ import { assignments, configFile, environmentSettings, layer, resolveSettings } 
 import { figureParams, writeFigure } from "./figure.ts";
 import type { Output } from "./output.ts";
 import { file, fileName, flag, folder, integer, oneOf, texts, threadCount, value } from "./params.ts";
+import { hideQueue, queueParam, withoutQueue } from "./queueParam.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
@@ -27,6 +28,7 @@ export const sweepCommand = command({
   details:
     "--each makes one change at a time beside the unchanged experiment (an ablation), --vary every combination. " +
     "With --rounds all members train for the first budget and the best few go on to the next. " +
+    "With --queue workers on other machines (fwm worker) train the members. " +
     "Every member is a run folder under --out; started again, the same line resumes where it was stopped " +
     "(docs/sweeps.md).",
   examples: [
@@ -77,6 +79,8 @@ export const sweepCommand = command({
     threads: threadCount(),
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
+    queue: queueParam(),
+    weights: flag({ help: "with --queue: workers send the best checkpoints back" }),
     results: folder({ default: "results", help: "folder of the result file" }),
     ...figureParams("the curves of all members"),
     plan: flag({ help: "show the members and how each stands, and stop" }),
@@ -128,23 +132,27 @@ export const sweepCommand = command({
       settingsOf,
     );
     if (rounds) checkRounds(rounds, members);
+    refuseWithQueue(options);
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
       return "finished";
     }
 
-    const about = { command: ["fwm", ...process.argv.slice(2)], packageVersion: packageVersion() };
+    const line = ["fwm", ...process.argv.slice(2)];
+    const about = { command: withoutQueue(line), packageVersion: packageVersion() };
     const shown = showSweep(out, kind, members);
+    // What is said of the data is the same for every member.
+    const saying = { onNote: once((said) => out.note(said)), onWarning: once((said) => out.warn(said)) };
+    const remote = options.queue === undefined ? undefined : await import("../queue/redisQueue.ts");
+    const queue = await remote?.redisQueue({
+      ...{ ...about, ...saying, signal, queue: options.queue!, sweep: name, weights: options.weights },
+      ...{ callbacks: shown, onProgress: shown.onProgress },
+    });
     const end = await runSweep(members, {
-      ...about,
-      env,
-      signal,
+      ...{ ...about, ...saying, env, signal, callbacks: shown },
+      ...(queue ? { queue } : {}),
       ...(rounds ? { rounds } : {}),
       ...(options.threads ? { threads: options.threads } : {}),
-      // What is said of the data is the same for every member.
-      onNote: once((said) => out.note(said)),
-      onWarning: once((said) => out.warn(said)),
-      callbacks: shown,
     }).finally(() => shown.stop());
     const { collectSweep, sweepFigure } = await import("../report/sweep.ts");
     const { gitCommit } = await import("../store/runRecord.ts");
@@ -164,7 +172,7 @@ export const sweepCommand = command({
       },
     );
     const closing: string[] = [];
-    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(...about.command)}`);
+    if (end.reason === "interrupted") closing.push(`stopped; resume with: ${shellLine(...hideQueue(line))}`);
     else {
       const path = join(options.results, `${name}.json`);
       await writeJson(path, result);
@@ -182,6 +190,29 @@ export const sweepCommand = command({
     return end.reason;
   },
 });
+
+/** Over a queue the workers have the data and the threads. */
+function refuseWithQueue(options: {
+  readonly queue: string | undefined;
+  readonly data: string | undefined;
+  readonly threads: number | undefined;
+  readonly weights: boolean;
+}): void {
+  if (options.queue === undefined) {
+    if (options.weights) throw new UsageError("--weights goes with --queue");
+    return;
+  }
+  if (options.data !== undefined) {
+    throw new UsageError("--data: over a queue every worker has its own data", {
+      hint: "set FWM_DATA where the workers run",
+    });
+  }
+  if (options.threads !== undefined) {
+    throw new UsageError("--threads: over a queue every worker has its own", {
+      hint: "fwm worker --threads",
+    });
+  }
+}
 
 /** The search space of a file. */
 function readSpace(path: string): SearchSpace {
@@ -301,7 +332,7 @@ function showSweep(
   out: Output,
   kind: Kind,
   members: readonly SweepMember[],
-): SweepCallbacks & { stop(): void } {
+): SweepCallbacks & { stop(): void; onProgress(member: string, step: number): void } {
   let progress: ReturnType<Output["progress"]> | undefined;
   const label = (member: SweepMember): string =>
     `[${members.indexOf(member) + 1}/${members.length}] ${member.name}`;
@@ -327,6 +358,9 @@ function showSweep(
     },
     onEvaluation(member, step, values) {
       out.detail(`${label(member)}: ${kind.unit} ${thousands(step)}: ${showValues(kind, values)}`);
+    },
+    onProgress(name, step) {
+      out.detail(`${name}: ${kind.unit} ${thousands(step)}`);
     },
     onEnd(member, state, note) {
       stop();

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { Kind } from "../experiment/kind.ts";
 import { experimentNames, kindOf, kindOfRecord, requireExperiment } from "../experiment/registry.ts";
+import { countsOf } from "../experiment/report.ts";
 import type { RunEnd, RunPlan } from "../experiment/trainRun.ts";
 import { showMeasure, showSpeed, thousands } from "../report/table.ts";
 import { flatten } from "../store/flatten.ts";
@@ -22,6 +23,7 @@ import {
 } from "./config.ts";
 import type { Output, Surroundings } from "./output.ts";
 import { file, flag, folder, integer, maybeText, number, oneOf, texts, threadCount } from "./params.ts";
+import { showCounts } from "./report.ts";
 import { shellLine } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
@@ -91,7 +93,10 @@ export const trainCommand = command({
     } else {
       const resolved = newSettings(args.experiment, options, env);
       if (options.printConfig) {
-        out.result(settingsDocument(resolved), () => printSettings(resolved));
+        const counts = countsOf(kindOf(resolved.settings), resolved.settings);
+        out.result({ ...settingsDocument(resolved), ...counts }, () =>
+          [printSettings(resolved), showCounts(counts)].join("\n"),
+        );
         return "finished";
       }
       const { settings } = resolved;

@@ -18,6 +18,9 @@ export const variantFolders = { "10k": "en-valid-10k", "1k": "en-valid" } as con
 /** 10,000 or 1,000 questions per task, valid included. */
 export type Variant = keyof typeof variantFolders;
 
+/** Most tasks that stories of one's own may have: a task is a byte. */
+export const mostTasks = 255;
+
 /** The twenty tasks. */
 export const allTasks: readonly number[] = Array.from({ length: 20 }, (_, i) => i + 1);
 
@@ -117,13 +120,14 @@ export function splitFault(
   arrays: SplitArrays,
   vocabularySize: number,
   questionMark: number,
+  tasksBelow: number = allTasks.length + 1,
 ): string | undefined {
   const { tokens, answers, offsets, tasks } = arrays;
   if (offsets[0] !== 0 || offsets[tasks.length] !== tokens.length)
     return "the offsets do not cover the tokens";
   for (let i = 0; i < tasks.length; i++) {
     if (offsets[i + 1]! <= offsets[i]!) return `story ${i} is empty`;
-    if (tasks[i]! < 1 || tasks[i]! > allTasks.length) return `story ${i} is of task ${tasks[i]}`;
+    if (tasks[i]! < 1 || tasks[i]! >= tasksBelow) return `story ${i} is of task ${tasks[i]}`;
     if (answers[offsets[i]!] !== 0) return `story ${i} begins with an answer`;
   }
   for (let t = 0; t < tokens.length; t++) {

@@ -86,12 +86,13 @@ export class Vocabulary {
     const close = this.nearest(word);
     return new DataError(`${where}: the vocabulary has no word ${JSON.stringify(word)}`, {
       nearest: close.join(", "),
-      hint: `the ${this.size - firstWord - unusedEntries} words of bAbI v1.2 English are all there are`,
+      ...(this === catbabiVocabulary
+        ? { hint: `the ${babiWords.length} words of bAbI v1.2 English are all there are` }
+        : {}),
     });
   }
 }
 
-const firstWord = 2;
 const unusedEntries = 20;
 
 /** The vocabulary that every catbAbI stream and model uses: 200 entries. */

@@ -14,9 +14,9 @@ import { UsageError } from "../errors.ts";
 import type { Actor } from "../train/actor.ts";
 import { rollout } from "../train/rollout.ts";
 import type { Kind, SavedModel } from "./kind.ts";
+import { type AgentEnvironment, makeEnvironment } from "./metarl/environments.ts";
 import { actorOf } from "./metarl/evaluate.ts";
 import { metarl } from "./metarl/kind.ts";
-import { type AgentEnvironment, makeEnvironment } from "./metarl/session.ts";
 import type { MetarlSettings } from "./metarl/settings.ts";
 import { loadSaved } from "./savedModel.ts";
 

@@ -74,7 +74,11 @@ export interface RunEnd extends LoopEnd {
 
 /** The settings of a plan: its own, or those of the run that it resumes. */
 export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
-  if (plan.action === "start") return withAbsoluteData(kindOf(plan.settings), plan.settings);
+  if (plan.action === "start") {
+    const own = kindOf(plan.settings);
+    const absolute = withAbsoluteData(own, plan.settings);
+    return own.fitToData ? own.fitToData(absolute) : absolute;
+  }
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);
@@ -182,15 +186,16 @@ async function loopIn(
   checkpoint: LoadedCheckpoint | undefined,
 ) {
   const { logEvery, evalEvery, saveEvery, patience, minutes, processorMinutes } = settings.training;
-  const summarise = (progress: LoopProgress): Promise<void> =>
-    run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress) } });
-  let [progress, spent] = [freshProgress, nothingSpent];
+  const summarise = (progress: LoopProgress, time: SpentTime): Promise<void> =>
+    run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress), ...time } });
+  const spent = spentOf(run.record);
+  let progress = freshProgress;
   if (checkpoint) {
     const saved = stateOf(checkpoint);
     await session.restore({ ...checkpoint, state: saved.session });
-    ({ progress, spent } = saved);
+    progress = saved.progress;
     // A run that was killed between its checkpoint and its record has the older summary.
-    await summarise(progress);
+    await summarise(progress, spent);
   }
   return {
     firstStep: checkpoint?.step ?? 0,
@@ -217,9 +222,9 @@ async function loopIn(
           best: about.best,
           config: modelConfig(kind, run.record.experiment, settings),
           ...content,
-          state: { session: state, progress: about.progress, spent: about.spent },
+          state: { session: state, progress: about.progress },
         });
-        await summarise(about.progress);
+        await summarise(about.progress, about.spent);
       },
     },
   };
@@ -228,9 +233,16 @@ async function loopIn(
 const stateSchema = z.strictObject({
   session: z.unknown(),
   progress: progressSchema,
-  // Checkpoints of earlier versions do not say.
-  spent: spentSchema.default(nothingSpent),
 });
+
+/**
+ * The time that a run has spent, which its record has: the files of a checkpoint have no times, so that those of equal runs
+ * are equal. Records of earlier versions do not say.
+ */
+function spentOf({ summary: { seconds, processorSeconds } }: Pick<RunRecord, "summary">): SpentTime {
+  const { success, data } = spentSchema.safeParse({ seconds, processorSeconds });
+  return success ? data : nothingSpent;
+}
 
 /** What `trainer_state.json` holds. */
 function stateOf({ path, state }: LoadedCheckpoint): z.infer<typeof stateSchema> {
@@ -341,7 +353,7 @@ function checkResumable(
   if (made > limits.steps || (made === limits.steps && state === "finished")) {
     throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
   }
-  if (checkpoint && state === "finished" && isBudgetSpent(stateOf(checkpoint).spent, limits)) {
+  if (checkpoint && state === "finished" && isBudgetSpent(spentOf({ summary }), limits)) {
     throw new UsageError(`${folder}: the run has had its minutes`, {
       ...(limits.minutes > 0 ? { minutes: limits.minutes } : {}),
       ...(limits.processorMinutes > 0 ? { "processor minutes": limits.processorMinutes } : {}),

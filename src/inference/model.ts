@@ -9,6 +9,7 @@ import { countWeights, type SequenceModel } from "../model/sequence.ts";
 import type { Program } from "../runtime/program.ts";
 import type { Runtime } from "../runtime/runtime.ts";
 import type { State } from "../runtime/state.ts";
+import { widenWeights } from "../store/float16.ts";
 import { decodeUtf8, parseJson } from "../store/json.ts";
 import { type ModelConfig, parseModelConfig } from "../store/modelConfig.ts";
 import { decodeSafetensors, expectTensors, type TensorData, type Tensors } from "../store/safetensors.ts";
@@ -121,7 +122,7 @@ export function modelFromBytes(files: ModelBytes, options: ModelOptions): FwmMod
   const tensors = isBytes(safetensors)
     ? decodeSafetensors(safetensors, { file: at("model.safetensors"), finite: true }).tensors
     : safetensors;
-  const { system, weights } = buildModel(config.system, tensors, at("model.safetensors"));
+  const { system, weights } = buildModel(config.system, widenWeights(tensors), at("model.safetensors"));
   const words = jsonOf(files.vocab, at("vocab.json"));
   const vocabulary = vocabularyOf(words, config, at("vocab.json"));
   return new FwmModel(config, vocabulary, system, weights, options);

@@ -412,7 +412,7 @@ export class Stream {
     this.streams = new Streams(source, 1, options);
   }
 
-  /** Reads a text, token by token. An unknown word throws a `UsageError` before anything is read. */
+  /** Reads a text. An unknown word throws a `UsageError` before anything is read. */
   async read(text: Readable): Promise<void> {
     await this.streams.read([text]);
   }

@@ -44,11 +44,18 @@ import {
   where,
   zeros,
 } from "../graph/index.ts";
-import { withChunks } from "./chunk.ts";
 import { linear, linearWeights, symmetric } from "./linear.ts";
 import { norm, normWeights } from "./norm.ts";
 import { perWord } from "./perWord.ts";
-import { type SequenceModel, type System, size, tokenSizes, type Work } from "./sequence.ts";
+import {
+  dot,
+  type SequenceModel,
+  type System,
+  size,
+  type Tracer,
+  tokenSizes,
+  type Work,
+} from "./sequence.ts";
 
 const schema = z.strictObject({
   name: z.literal("jbfw"),
@@ -157,7 +164,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
     return [h, add(mul(unsqueeze(startEnd, -1), A), written), concat(hs, 0)];
   };
 
-  return withChunks({
+  return {
     parameters: [table, W, C.W, C.b!, ln.gain, ln.bias, output.W],
     recurrent: [
       { name: "h", shape: (B) => [B, N] },
@@ -188,12 +195,21 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
     },
     step(tokens, [h, A]) {
       const s = add(matmul(h!, W), linear(C, gatherRows(table, tokens)));
-      const next = innerLoop(s, (g) => squeeze(matmul(unsqueeze(g, 1), A!), 1));
+      const queries: Tensor[] = [];
+      const next = innerLoop(s, (g) => {
+        queries.push(g);
+        return squeeze(matmul(unsqueeze(g, 1), A!), 1);
+      });
       const outer = mul(unsqueeze(next, -1), unsqueeze(next, 1));
       const after = add(mul(A!, decay), mul(outer, fastRate));
-      return { logits: linear(output, next), state: [next, after], trace: {} };
+      return {
+        logits: linear(output, next),
+        state: [next, after],
+        trace: { state: next, queries: concat(queries) },
+      };
     },
-  });
+    tracer: attentionTracer(settings),
+  };
 }
 
 /**
@@ -241,6 +257,22 @@ function identity(size: number): Tensor {
     Float32Array.from({ length: size * size }, (_, i) => (i % (size + 1) === 0 ? 1 : 0)),
     [size, size],
   );
+}
+
+/** Shows, for every inner step, what each earlier state adds to the sum that A g is: η λ^{t-τ} (h_τ · g). */
+function attentionTracer({ hidden: N, innerSteps, decay, fastRate }: Omit<JbfwSettings, "name">): Tracer {
+  return {
+    keep: ["state"],
+    rows: (history, { queries }) =>
+      Array.from({ length: innerSteps }, (_, j) => ({
+        name: `inner step ${j + 1}`,
+        values: Float32Array.from(history, ({ state: h }, i) => {
+          // The last token's own state is written after its read.
+          const age = history.length - 2 - i;
+          return age < 0 ? 0 : fastRate * decay ** age * dot(h!, queries!.subarray(j * N, (j + 1) * N));
+        }),
+      })),
+  };
 }
 
 function flops(settings: JbfwSettings, { tokens, positions, window }: Work): number {

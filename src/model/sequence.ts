@@ -113,6 +113,8 @@ export interface SequenceModel {
    * where its tokens see more than steps do; then steps are taken in a loop (`chunkOf`).
    */
   chunk?(input: ChunkInput): ChunkOutput;
+  /** A window works through few, large tensors: memory matters more than the time to allocate it. */
+  readonly largeTensors?: boolean;
   /** How an answer can be traced to the tokens before it, where the system has something to show. */
   readonly tracer?: Tracer;
 }
@@ -135,6 +137,13 @@ export interface Tracer {
    * token's trace; `state` the recurrent state after it.
    */
   rows(history: readonly NamedVectors[], now: NamedVectors, state: NamedVectors): TraceRow[];
+}
+
+/** Inner product of two vectors of a trace. */
+export function dot(a: Float32Array, b: Float32Array): number {
+  let total = 0;
+  for (let n = 0; n < a.length; n++) total += a[n]! * b[n]!;
+  return total;
 }
 
 /** How much work a window is, for the analytic count of operations. */

@@ -9,6 +9,8 @@ export interface CardAbout {
   readonly weights: number;
   /** Steps made when it was saved; null where that is not known. */
   readonly step: number | null;
+  /** How the weights are stored; float32 unless given. */
+  readonly precision?: "float32" | "float16";
 }
 
 /** Name, what it is, and a table: the score's rows and how the model came about. */
@@ -42,7 +44,9 @@ export function cardHead(
   ];
   return `# ${about.name}
 
-${result.description}. ${thousands(about.weights)} weights, float32.
+${result.description}. ${thousands(about.weights)} weights, ${about.precision ?? "float32"}${
+    about.precision === "float16" ? "; the score is that of the rounded weights" : ""
+  }.
 
 | | |
 | --- | --- |

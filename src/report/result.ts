@@ -9,6 +9,9 @@ import { type ChangedSetting, changedSettings } from "./changed.ts";
 export interface CurvePoint {
   readonly step: number;
   readonly values: Readonly<Record<string, number>>;
+  /** Spent in training steps until then, where the log says: by the clock, and of processor time. */
+  readonly hours?: number;
+  readonly processorHours?: number;
 }
 
 /** A time the run was resumed: after which step, and how. */
@@ -43,6 +46,9 @@ export interface RunResult<Paper = unknown> {
   /** Steps made, and hours at them. */
   readonly steps: number;
   readonly hours: number;
+  /** Trained weights, and numbers in the recurrent state of one row; null where these settings make no system. */
+  readonly weights: number | null;
+  readonly stateVariables: number | null;
   readonly curves: Readonly<Record<string, readonly CurvePoint[]>>;
   readonly paper: Paper | null;
 }
@@ -84,6 +90,7 @@ export async function collectResult<Paper = unknown>(
   about: {
     known: KnownExperiment<Paper> | undefined;
     reportedBy: readonly string[];
+    counts?: Pick<RunResult, "weights" | "stateVariables">;
     points?: number;
   },
 ): Promise<RunResult<Paper>> {
@@ -113,6 +120,7 @@ export async function collectResult<Paper = unknown>(
     state: effectiveState(record),
     steps: record.step,
     hours: hoursOf(metrics),
+    ...(about.counts ?? { weights: null, stateVariables: null }),
     curves: curvesOf(metrics, about.points ?? 200),
     paper: known?.paper ?? null,
   };
@@ -157,10 +165,18 @@ function thinned(records: readonly MetricRecord[], most: number): CurvePoint[] {
   const every = Math.max(1, Math.ceil(records.length / most));
   return records
     .filter((_, i) => (records.length - 1 - i) % every === 0)
-    .map(({ step, values }) => ({
+    .map(({ step, values, times }) => ({
       step,
-      values: Object.fromEntries(
-        Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(6))]),
-      ),
+      values: rounded(values),
+      ...rounded({
+        ...(times?.hours === undefined ? {} : { hours: times.hours }),
+        ...(times?.processorHours === undefined ? {} : { processorHours: times.processorHours }),
+      }),
     }));
+}
+
+function rounded(values: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(6))]),
+  );
 }

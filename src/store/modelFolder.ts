@@ -27,6 +27,7 @@ import {
   readJson,
   readTensors,
 } from "./contents.ts";
+import { widenWeights } from "./float16.ts";
 import { formatJson } from "./json.ts";
 import { describeFiles, encodeManifest, manifestFile, openVerified } from "./manifest.ts";
 import type { Tensors } from "./safetensors.ts";
@@ -43,6 +44,7 @@ export interface LoadedModel {
   /** Whether there was a manifest, and every file is what it says; without one, damage may go unseen. */
   readonly verified: boolean;
   readonly config: JsonObject;
+  /** The weights; those that are stored as float16 are float32 here. */
   readonly model: Tensors;
   /** `vocab.json`, `README.md` and others, by name. */
   readonly files: Readonly<Record<string, Uint8Array>>;
@@ -70,7 +72,7 @@ async function readModel(path: string): Promise<LoadedModel> {
     step: folder.manifest?.step ?? undefined,
     verified: folder.manifest !== undefined,
     config: await readJson(folder, checkpointFiles.config),
-    model: await readTensors(folder, checkpointFiles.model),
+    model: widenWeights(await readTensors(folder, checkpointFiles.model)),
     files: await readExtras(folder),
   };
 }

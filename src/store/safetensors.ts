@@ -10,9 +10,12 @@
  * (every platform either runs on is little-endian).
  */
 import { DataError, exitCode, FwmError, ShapeError } from "../errors.ts";
+import { fromFloat16, isFinite16 } from "./float16.ts";
 import { decodeUtf8, parseJson } from "./json.ts";
 
 interface Arrays {
+  /** The bits of each number: `float16.ts`. */
+  f16: Uint16Array;
   f32: Float32Array;
   f64: Float64Array;
   i32: Int32Array;
@@ -42,6 +45,7 @@ interface ElementType {
 }
 
 const elementTypes: Readonly<Record<TensorDType, ElementType>> = {
+  f16: { name: "F16", size: 2, view: (b, o, n) => new Uint16Array(b, o, n) },
   f32: { name: "F32", size: 4, view: (b, o, n) => new Float32Array(b, o, n) },
   f64: { name: "F64", size: 8, view: (b, o, n) => new Float64Array(b, o, n) },
   i32: { name: "I32", size: 4, view: (b, o, n) => new Int32Array(b, o, n) },
@@ -191,6 +195,10 @@ export function decodeSafetensors(source: ArrayBuffer | Uint8Array, options: Dec
 /** The first NaN or infinity among float tensors, by name and flat index; undefined if all are finite. */
 export function firstNonFinite(tensors: Tensors): { name: string; index: number; value: number } | undefined {
   for (const [name, { dtype, data }] of Object.entries(tensors)) {
+    if (dtype === "f16") {
+      const index = data.findIndex((bits) => !isFinite16(bits));
+      if (index >= 0) return { name, index, value: fromFloat16(data.subarray(index))[0]! };
+    }
     if (dtype !== "f32" && dtype !== "f64") continue;
     for (let index = 0; index < data.length; index++) {
       if (!Number.isFinite(data[index])) return { name, index, value: data[index]! };

@@ -23,6 +23,9 @@ beforeAll(async () => {
     const lines = Array.from({ length: 60 }, (_, i) => `the ${i % 7} of ${split}`);
     writeFileSync(join(places.TEXT, `${split}.txt`), lines.join("\n") + "\n");
   }
+  places.STORIES = emptyFolder();
+  const story = "1 Ada lives in X-1.\n2 Where is Ada?\tx-1\n";
+  writeFileSync(join(places.STORIES, "kinship.txt"), story.repeat(20));
   places.FWM_DATA = join(places.EMPTY, "data");
   const prepared = await run(["data", "prepare", "catbabi", "--from", places.BABI, "--allow-missing"], {
     env: { FWM_DATA: places.FWM_DATA },

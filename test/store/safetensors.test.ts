@@ -33,13 +33,14 @@ function entry(dtype: unknown, shape: unknown, offsets: unknown): string {
 
 const tensor: fc.Arbitrary<TensorData> = fc
   .tuple(
-    fc.constantFrom("f32", "f64", "i32", "i64", "u8", "u16", "u32", "bool"),
+    fc.constantFrom("f16", "f32", "f64", "i32", "i64", "u8", "u16", "u32", "bool"),
     fc.array(fc.nat(4), { maxLength: 4 }),
   )
   .chain(([dtype, shape]) => {
     const size = shape.reduce((a, b) => a * b, 1);
     const bytes = (width: number) => fc.uint8Array({ minLength: size * width, maxLength: size * width });
     const made: Record<typeof dtype, fc.Arbitrary<TensorData["data"]>> = {
+      f16: bytes(2).map((b) => new Uint16Array(b.buffer)),
       f32: bytes(4).map((b) => new Float32Array(b.buffer)),
       f64: bytes(8).map((b) => new Float64Array(b.buffer)),
       i32: bytes(4).map((b) => new Int32Array(b.buffer)),
@@ -95,7 +96,7 @@ it("needs nothing of Node, so that the browser can read model folders", async ()
     }
   };
   await visit(join(import.meta.dirname, "../../src/store/safetensors.ts"));
-  expect(seen.size).toBe(3);
+  expect(seen.size).toBe(4);
 });
 
 describe("bytes", () => {

@@ -2,7 +2,7 @@
  * Prepared catbAbI as a folder: written once, whole or not at all; checked whole whenever it is read.
  *
  *   catbabi.json        version, provenance, counts, a checksum of each other file, and one of itself
- *   vocab.json          the words; a word's place in the list is its number
+ *   vocab.json          the words; a word's place in the list is its number. Always catbAbI's, but for own stories
  *   train.safetensors   and valid.safetensors, test.safetensors: the arrays of a split
  *
  *     offsets  u32   [stories + 1]   where each story begins in the tokens; the last is their number
@@ -15,14 +15,22 @@ import { join } from "node:path";
 import { z } from "zod";
 import { DataError } from "../../errors.ts";
 import { type FileSystem, nodeFileSystem } from "../../store/atomic.ts";
+import { parseJson } from "../../store/json.ts";
 import {
   decodeSafetensors,
   encodeSafetensors,
   expectTensors,
   type Tensors,
 } from "../../store/safetensors.ts";
-import { CatbabiSplit, type SplitArrays, type SplitName, splitFault, splitNames } from "../catbabi.ts";
-import { catbabiVocabulary } from "../vocabulary.ts";
+import {
+  CatbabiSplit,
+  mostTasks,
+  type SplitArrays,
+  type SplitName,
+  splitFault,
+  splitNames,
+} from "../catbabi.ts";
+import { catbabiVocabulary, Vocabulary } from "../vocabulary.ts";
 import { sha256 } from "./official.ts";
 import { replaceFolder } from "./replace.ts";
 
@@ -35,16 +43,20 @@ const fileOf = (split: SplitName): string => `${split}.safetensors`;
 
 const count = z.int().min(0);
 const countsSchema = z.strictObject({ stories: count, questions: count, tokens: count });
+const taskNumber = z.int().min(1).max(mostTasks);
 const placeSchema = z.strictObject({
-  task: z.int().min(1).max(20),
+  task: taskNumber,
   split: z.enum(splitNames),
 });
 
 const headerSchema = z.strictObject({
   format: z.literal("fwm-catbabi"),
   version: z.literal(preparedVersion),
-  variant: z.enum(["10k", "1k"]),
-  tasks: z.array(z.int().min(1).max(20)),
+  /** Which of bAbI's sizes; "own": stories that are not bAbI's. */
+  variant: z.enum(["10k", "1k", "own"]),
+  tasks: z.array(taskNumber),
+  /** Of own stories: the name of each task. */
+  names: z.array(z.string()).optional(),
   keepLastStory: z.boolean(),
   /** The folder, archive or address the files came from. */
   origin: z.string(),
@@ -54,7 +66,7 @@ const headerSchema = z.strictObject({
       ...placeSchema.shape,
       name: z.string(),
       sha256: z.string(),
-      state: z.enum(["official", "unverified", "partial"]),
+      state: z.enum(["official", "unverified", "partial", "own"]),
       stories: count,
       questions: count,
     }),
@@ -83,6 +95,7 @@ export type Provenance = Omit<CatbabiHeader, "format" | "version" | "vocabulary"
 /** Prepared data in memory. */
 export interface Catbabi {
   readonly header: CatbabiHeader;
+  readonly vocabulary: Vocabulary;
   readonly splits: Readonly<Record<SplitName, CatbabiSplit>>;
 }
 
@@ -92,7 +105,9 @@ export async function writePrepared(
   provenance: Provenance,
   splits: Readonly<Record<SplitName, CatbabiSplit>>,
   fs: FileSystem = nodeFileSystem,
+  vocabulary: Vocabulary = catbabiVocabulary,
 ): Promise<CatbabiHeader> {
+  const vocabularyText = textOf(vocabulary);
   const files = new Map<string, Uint8Array>([[vocabularyName, Buffer.from(vocabularyText)]]);
   for (const name of splitNames) files.set(fileOf(name), encodeSafetensors(tensorsOf(splits[name].arrays)));
   const describe = (name: SplitName) => {
@@ -103,7 +118,7 @@ export async function writePrepared(
     format: "fwm-catbabi",
     version: preparedVersion,
     ...provenance,
-    vocabulary: { size: catbabiVocabulary.size, sha256: sha256(vocabularyText) },
+    vocabulary: { size: vocabulary.size, sha256: sha256(vocabularyText) },
     splits: { train: describe("train"), valid: describe("valid"), test: describe("test") },
   };
   files.set(headerName, Buffer.from(headerText(header)));
@@ -114,17 +129,15 @@ export async function writePrepared(
 /** Reads a prepared folder, checking every byte; damage throws a `DataError` that names the file. */
 export async function loadPrepared(path: string): Promise<Catbabi> {
   const header = await readHeader(path);
-  const vocabulary = await readPart(path, vocabularyName);
-  if (vocabulary.toString("utf8") !== vocabularyText || header.vocabulary.size !== catbabiVocabulary.size) {
-    throw damaged(join(path, vocabularyName), "it is not the vocabulary of this version");
-  }
+  const vocabulary = await readWords(path, header);
   const read = async (name: SplitName) => {
     const file = join(path, fileOf(name));
     const bytes = await readPart(path, fileOf(name));
     const expected = header.splits[name];
     if (sha256(bytes) !== expected.sha256) throw damaged(file, "its checksum differs");
     const split = new CatbabiSplit(name, arraysOf(decodeSafetensors(bytes, { file }).tensors, file));
-    const fault = splitFault(split.arrays, catbabiVocabulary.size, catbabiVocabulary.id("?")!);
+    const below = header.variant === "own" ? mostTasks + 1 : undefined;
+    const fault = splitFault(split.arrays, vocabulary.size, vocabulary.id("?")!, below);
     if (fault !== undefined) throw damaged(file, fault);
     const { stories, questions, tokens } = split.counts();
     if (stories !== expected.stories || questions !== expected.questions || tokens !== expected.tokens) {
@@ -134,6 +147,7 @@ export async function loadPrepared(path: string): Promise<Catbabi> {
   };
   return {
     header,
+    vocabulary,
     splits: { train: await read("train"), valid: await read("valid"), test: await read("test") },
   };
 }
@@ -181,7 +195,30 @@ async function readPart(path: string, name: string): Promise<Buffer> {
   });
 }
 
-const vocabularyText = JSON.stringify(catbabiVocabulary.words, null, 1) + "\n";
+/** The words of a prepared folder: catbAbI's, or those of own stories. */
+export async function readWords(path: string, header: CatbabiHeader): Promise<Vocabulary> {
+  const file = join(path, vocabularyName);
+  const text = (await readPart(path, vocabularyName)).toString("utf8");
+  const { size, sha256: expected } = header.vocabulary;
+  if (header.variant !== "own") {
+    if (text === textOf(catbabiVocabulary) && size === catbabiVocabulary.size) return catbabiVocabulary;
+    throw damaged(file, "it is not the vocabulary of this version");
+  }
+  if (sha256(text) !== expected) throw damaged(file, "its checksum differs");
+  const words = z.array(z.string()).safeParse(parseJson(text, { file }));
+  if (!words.success || words.data.length !== size || new Set(words.data).size !== size) {
+    throw damaged(file, `it is not a list of ${size} words`);
+  }
+  const wanted = ["<pad>", "<eos>"].find((word, id) => words.data[id] !== word);
+  if (wanted !== undefined || !words.data.includes("?")) {
+    throw damaged(file, `it has no ${wanted ?? "?"} in its place`);
+  }
+  return new Vocabulary(words.data);
+}
+
+function textOf({ words }: Vocabulary): string {
+  return JSON.stringify(words, null, 1) + "\n";
+}
 
 function tensorsOf({ offsets, tokens, answers, tasks }: SplitArrays): Tensors {
   return {

@@ -9,12 +9,14 @@ import type { SequenceModel } from "../../model/sequence.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
 import { loadCheckpoint } from "../../store/checkpoint.ts";
 import type { LoadedModel } from "../../store/modelFolder.ts";
-import { SequenceEvaluator, trainPrefix } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import { trainPrefix } from "../../train/sequenceTrainer.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
+import { checkWords } from "../words.ts";
 import { type CatbabiEvaluation, type CatbabiOptions, usualBatch } from "./options.ts";
 import { scoreStream } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
-import { openStories } from "./stories.ts";
+import { openStories, storiesHint } from "./stories.ts";
 
 /** Evaluates a model on a split. */
 export async function evaluateCatbabi(
@@ -28,6 +30,11 @@ export async function evaluateCatbabi(
   const state = options.state ?? (folder.kind === "model" ? "zero" : "train");
   const row = state === "train" ? await trainedState(folder, system) : new Map<string, Float32Array>();
   const stories = await openStories({ ...task, ...(options.data ? { data: options.data } : {}) }, env);
+  // Models of catbAbI all have the same words.
+  const isOwn = stories.ownTasks !== undefined;
+  if (isOwn || settings.system.vocabulary !== stories.vocabulary.size) {
+    checkWords(folder, stories.vocabulary.words, storiesHint);
+  }
   const { window, seed } = training;
   const source = stories.heldOut(split, seed);
   let total = 0;
@@ -55,6 +62,7 @@ export async function evaluateCatbabi(
       window,
       state,
       generated: stories.files === undefined,
+      ownTasks: stories.ownTasks ?? null,
       notes: stories.notes,
     };
   } finally {

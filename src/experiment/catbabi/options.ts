@@ -45,6 +45,8 @@ export interface CatbabiEvaluation extends Score, BaseEvaluation {
   readonly state: "zero" | "train";
   /** Whether the stories were generated, not bAbI's own. */
   readonly generated: boolean;
+  /** Names of the tasks of own stories, by number; null for bAbI's tasks. */
+  readonly ownTasks: Readonly<Record<number, string>> | null;
   /** What has to be said of the data: missing, filled or generated tasks. */
   readonly notes: readonly string[];
 }

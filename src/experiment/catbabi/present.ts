@@ -1,6 +1,12 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
+<<<<<<< HEAD
 import { taskNames } from "../../babi/format.ts";
+=======
+import { z } from "zod";
+import { DataError } from "../../errors.ts";
+import type { BarsSpec } from "../../report/bars.ts";
+>>>>>>> main
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.ts";
 import { type RunResult, stepsOf } from "../../report/result.ts";
@@ -9,12 +15,12 @@ import type { ReportedRun } from "../kind.ts";
 import type { CatbabiEvaluation } from "./options.ts";
 import type { CatbabiPaper } from "./settings.ts";
 
-/** The paper's test result for the same experiment; null for generated stories, of which it says nothing. */
+/** The paper's test result for the same experiment; null for generated and own stories, of which it says nothing. */
 export function published(
-  { generated }: CatbabiEvaluation,
+  { generated, ownTasks }: CatbabiEvaluation,
   paper: CatbabiPaper | undefined,
 ): { accuracy: number; perplexity: number } | null {
-  return paper && !generated ? { accuracy: paper.accuracy, perplexity: paper.perplexity } : null;
+  return paper && !generated && !ownTasks ? { accuracy: paper.accuracy, perplexity: paper.perplexity } : null;
 }
 
 /** The evaluation as a table. */
@@ -22,7 +28,7 @@ export function showAnswers(evaluation: CatbabiEvaluation, known: CatbabiPaper |
   const { model, step, split, batch, state, perTask, questions, correct, accuracy, perplexity } = evaluation;
   const paper = published(evaluation, known);
   const rows = Object.entries(perTask).map(([task, tally]) => [
-    `task ${task}`,
+    evaluation.ownTasks?.[Number(task)] ?? `task ${task}`,
     tally.questions,
     tally.correct,
     percent(tally.accuracy),
@@ -57,11 +63,14 @@ export function answersCard(
   score: CatbabiEvaluation,
   about: CardAbout,
 ): string {
-  const { training } = result.settings as { training: { batch: number; window: number } };
+  const { training, system } = result.settings as {
+    training: { batch: number; window: number };
+    system: { vocabulary: number };
+  };
   const paper = published(score, result.paper ?? undefined);
   const rows = Object.entries(score.perTask).map(
     ([task, { accuracy, questions }]) =>
-      `| ${task} | ${taskNames[Number(task) - 1] ?? ""} | ${questions} | ${percent(accuracy)} |`,
+      `| ${task} | ${(score.ownTasks?.[Number(task)] ?? taskNames[Number(task) - 1]) || ""} | ${questions} | ${percent(accuracy)} |`,
   );
   const weak = Object.entries(score.perTask)
     .filter(([, { accuracy }]) => accuracy < 0.9)
@@ -77,8 +86,12 @@ export function answersCard(
     ],
     amount: `${thousands(result.steps * training.batch * training.window)} tokens`,
   });
+  const data = score.notes.length > 0 ? score.notes.join("; ") : "bAbI v1.2, en-valid-10k";
+  const words = score.ownTasks
+    ? `the ${thousands(system.vocabulary - 2)} words of its stories and their`
+    : "bAbI's 178 words and its";
   return `${head}
-Data: ${score.notes.length > 0 ? score.notes.join("; ") : "bAbI v1.2, en-valid-10k"}. bAbI is CC BY 3.0 (Facebook, Inc.).
+Data: ${data}.${score.ownTasks ? "" : " bAbI is CC BY 3.0 (Facebook, Inc.)."}
 
 | task | | questions | accuracy |
 | --- | --- | --- | --- |
@@ -86,7 +99,7 @@ ${rows.join("\n")}
 
 ## Limits
 
-It knows bAbI's 178 words and its kinds of sentences; other words are refused, other sentences mean nothing to it.${
+It knows ${words} kinds of sentences; other words are refused, other sentences mean nothing to it.${
     weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
   } It answers with one word, always, also when the story does not say.
 `;
@@ -133,5 +146,32 @@ export function accuracyFigure(runs: readonly ReportedRun<CatbabiPaper>[]): Figu
     percent: true,
     lines: theirs.points.length > 0 ? [...ours, theirs] : ours,
     marks: paper ? [{ name: `paper, test: ${percent(paper.accuracy)}`, y: paper.accuracy }] : [],
+  };
+}
+
+const perTaskSchema = z.object({
+  split: z.string(),
+  perTask: z.record(z.string(), z.object({ accuracy: z.number() })),
+});
+
+/** Accuracy on each task, one colour per evaluation. */
+export function taskBars(
+  evaluations: readonly { readonly name: string; readonly evaluation: unknown }[],
+): BarsSpec {
+  const read = evaluations.map(({ name, evaluation }) => {
+    const parsed = perTaskSchema.safeParse(evaluation);
+    if (!parsed.success) throw new DataError(`${name}: no evaluation by task`, { hint: "report it again" });
+    return { name, ...parsed.data };
+  });
+  const splits = [...new Set(read.map(({ split }) => split))];
+  return {
+    title: `Accuracy by task, ${splits.join(" and ")}`,
+    x: "task",
+    y: "accuracy",
+    percent: true,
+    series: read.map(({ name, split, perTask }) => ({
+      name: splits.length > 1 ? `${name}, ${split}` : name,
+      values: Object.fromEntries(Object.entries(perTask).map(([task, { accuracy }]) => [task, accuracy])),
+    })),
   };
 }

@@ -1,7 +1,7 @@
 /** How answers are scored: accuracy over all questions and per task, and the authors' perplexity. */
 
 import { epochBatches } from "../../data/batches.ts";
-import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { answerLoss, correctAnswers, type Mode, type Objective, objectiveOf } from "./objective.ts";
 
 /** Right answers out of questions. */

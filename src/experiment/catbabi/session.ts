@@ -4,7 +4,6 @@ import { type Batch, type BatcherState, StreamBatcher } from "../../data/batches
 import { PrefetchedBatches } from "../../data/prefetch.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
 import { generatedStories, preparedSource, type ShareChange } from "../../data/streams.ts";
-import { catbabiVocabulary } from "../../data/vocabulary.ts";
 import { DataError, UsageError } from "../../errors.ts";
 import { buildSystem } from "../../model/registry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
@@ -12,14 +11,16 @@ import type { LoadedModel } from "../../store/modelFolder.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
 import { baseRate, optimizersOf, startsAveraging } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
-import { SequenceEvaluator, SequenceTrainer } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkWords } from "../words.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
 import { type Score, scoreStream } from "./score.ts";
 import { type CatbabiSettings, catbabiSchema } from "./settings.ts";
-import { openStories, type Stories } from "./stories.ts";
+import { openStories, type Stories, storiesHint } from "./stories.ts";
 
 /** Where batches come from: this thread, or a worker. */
 interface Batches {
@@ -53,13 +54,15 @@ const stateSchema = z.strictObject({
 
 /** Opens the stories and builds the system that settings describe. */
 export async function openCatbabi(settings: CatbabiSettings, context: SessionContext): Promise<Session> {
-  const { size } = catbabiVocabulary;
+  const stories = await openStories(settings.task, context.env);
+  const { size } = stories.vocabulary;
   if (settings.system.vocabulary !== size) {
-    throw new UsageError(`system.vocabulary: catbAbI has ${size} words, not ${settings.system.vocabulary}`, {
+    const data = stories.ownTasks ? settings.task.data : "catbAbI";
+    throw new UsageError(`system.vocabulary: ${data} has ${size} words, not ${settings.system.vocabulary}`, {
       hint: "leave the setting as the experiment has it",
     });
   }
-  return new CatbabiSession(settings, await openStories(settings.task, context.env), context);
+  return new CatbabiSession(settings, stories, context);
 }
 
 class CatbabiSession implements Session {
@@ -152,7 +155,9 @@ class CatbabiSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     const weights = fittingWeights(folder, this.trainer.model.parameters);
+    if (this.stories.ownTasks) checkWords(folder, this.stories.vocabulary.words, storiesHint);
     checkEquations(folder, this.settings);
     this.trainer.restore({ model: weights, optimizer: new Map() }, folder.path);
   }
@@ -181,7 +186,7 @@ class CatbabiSession implements Session {
         validLosses: this.validLosses,
         shares: this.shares,
       },
-      files: { "vocab.json": JSON.stringify(catbabiVocabulary.words) },
+      files: { "vocab.json": JSON.stringify(this.stories.vocabulary.words) },
     };
   }
 

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { allTasks, parseTasks } from "../../data/catbabi.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
 import { dataRoot, preparedName } from "../../data/sources/prepare.ts";
-import { type Catbabi, headerName, loadPrepared } from "../../data/sources/prepared.ts";
+import { type Catbabi, headerName, loadPrepared, readHeader } from "../../data/sources/prepared.ts";
 import { generatedSource, preparedSource, type ShareChange, type StorySource } from "../../data/streams.ts";
+import { catbabiVocabulary, type Vocabulary } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
@@ -21,9 +22,17 @@ export interface Stories {
   readonly identity: string;
   /** The prepared data, where it is used. */
   readonly files: Catbabi | undefined;
+  /** The words: catbAbI's, or those of own stories. */
+  readonly vocabulary: Vocabulary;
+  /** Names of the tasks of own stories, by number; undefined for bAbI's. */
+  readonly ownTasks: Readonly<Record<number, string>> | undefined;
   /** Missing, partial or filled task files; empty when there is nothing to say. */
   readonly notes: readonly string[];
 }
+
+/** What to do about stories whose words are not the model's. */
+export const storiesHint =
+  "prepare the stories with the words of those it was trained on: fwm data prepare stories --vocabulary";
 
 /** Held-out generated stories per split: as many questions as a task's real validation file has, about. */
 const heldOutStories = 1000;
@@ -40,7 +49,16 @@ export async function openStories(
   const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
   const needsFiles = task.source !== "generated" || task.data !== "" || judged;
   const files = needsFiles ? await loadPrepared(folder) : undefined;
+  const isOwn = files?.header.variant === "own";
+  if (isOwn && task.source !== "real") {
+    throw new UsageError(`task.source: stories of your own are used alone, not ${task.source}`, {
+      data: folder,
+      hint: "set task.source to real: generated stories have other words",
+    });
+  }
   return {
+    vocabulary: files?.vocabulary ?? catbabiVocabulary,
+    ownTasks: isOwn ? taskNames(files.header) : undefined,
     notes: notesOn(task, files),
     identity: files ? `prepared, ${fingerprint(files)}` : "generated",
     tasks,
@@ -57,6 +75,18 @@ export async function openStories(
     },
     files,
   };
+}
+
+/** Settings as the stories want them: a system for catbAbI's words gets as many rows as own stories have words. */
+export async function fitToStories(settings: CatbabiSettings): Promise<CatbabiSettings> {
+  const { task, system } = settings;
+  if (task.data === "" || system.vocabulary !== catbabiVocabulary.size) return settings;
+  const { variant, vocabulary } = await readHeader(task.data);
+  return variant === "own" ? { ...settings, system: { ...system, vocabulary: vocabulary.size } } : settings;
+}
+
+function taskNames({ tasks, names = [] }: Catbabi["header"]): Record<number, string> {
+  return Object.fromEntries(tasks.map((task, i) => [task, names[i] ?? `task ${task}`]));
 }
 
 /** Refuses what can be chosen of generated stories only. */
@@ -98,8 +128,12 @@ function notesOn(
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
   if (!files) return [generated];
-  const { filled, missing } = files.header;
+  const { filled, missing, variant, names = [] } = files.header;
   const notes: string[] = [];
+  if (variant === "own") {
+    const shown = names.length > 6 ? [...names.slice(0, 6), `${names.length - 6} more`] : names;
+    notes.push(`the stories are not bAbI's (${shown.join(", ")})`);
+  }
   if (source === "generated") notes.push(`training ${generated}`);
   if (source === "mixed") {
     notes.push(

@@ -5,11 +5,13 @@
 import { type SuiteAxis, stretchAxes } from "../../babi/generator/suite.ts";
 import { epochBatches } from "../../data/batches.ts";
 import { encodeStory, type StorySource } from "../../data/streams.ts";
+import { catbabiVocabulary } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
+import { checkWords } from "../words.ts";
 import { correctAnswers, type Mode, objectiveOf } from "./objective.ts";
 import type { CatbabiOptions, StretchEvaluation, StretchPoint } from "./options.ts";
 import type { CatbabiSettings } from "./settings.ts";
@@ -34,6 +36,10 @@ export async function evaluateStretch(
     if (options[name] !== undefined) {
       throw new UsageError(`--${name}: not with --suite, whose stories and start are fixed`);
     }
+  }
+  // Models of catbAbI all have the same words, in the same number.
+  if (settings.system.vocabulary !== catbabiVocabulary.size) {
+    checkWords(folder, catbabiVocabulary.words, "the suite is for models of bAbI's stories");
   }
   const { batch = usualRows } = options;
   const { window } = settings.training;

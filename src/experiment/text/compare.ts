@@ -3,10 +3,11 @@ import type { SplitName } from "../../data/catbabi.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, Kind, SavedModel } from "../kind.ts";
 import { loadSaved } from "../savedModel.ts";
-import { type Corpus, checkWords, openCorpus } from "./corpus.ts";
+import { checkWords } from "../words.ts";
+import { type Corpus, openCorpus, textHint } from "./corpus.ts";
 import { text } from "./kind.ts";
 import { firstTokens, readText } from "./score.ts";
 import { evaluationSystem, type TextSettings } from "./settings.ts";
@@ -158,7 +159,7 @@ async function readModel(
     ...(threads ? { threads } : {}),
   });
   try {
-    checkWords(folder, corpus);
+    checkWords(folder, corpus.words, textHint);
     evaluator.load(weights);
     const stream = firstTokens(corpus.splits[split], wanted);
     const ids = new Int32Array(stream.length);

@@ -6,8 +6,6 @@ import { generatedSource } from "../../data/streams.ts";
 import { checkVocabularyFits, openText, type TokenStream } from "../../data/text/prepared.ts";
 import { catbabiVocabulary, eosId } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
-import { decodeUtf8, parseJson } from "../../store/json.ts";
-import type { LoadedModel } from "../../store/modelFolder.ts";
 import type { Env, SessionData } from "../kind.ts";
 import { generatedDataset, type TextSettings } from "./settings.ts";
 
@@ -49,20 +47,9 @@ export async function openCorpus({ task, system }: TextSettings, env: Env): Prom
   };
 }
 
-/** Refuses a model whose words are not those of the text: its numbers would mean other words. */
-export function checkWords({ path, files }: LoadedModel, { words }: Corpus): void {
-  const name = `${path}/vocab.json`;
-  const file = files["vocab.json"];
-  const known = file ? (parseJson(decodeUtf8(file, name), { file: name }) as unknown) : undefined;
-  if (Array.isArray(known) && known.length === words.length && known.every((word, i) => word === words[i])) {
-    return;
-  }
-  throw new UsageError(`${path}: the model's words are not those of the text`, {
-    model: Array.isArray(known) ? `${known.length} words` : "no vocab.json",
-    text: `${words.length} words`,
-    hint: "prepare the text with the words of the text it was trained on: fwm data prepare text --vocabulary",
-  });
-}
+/** What to do about a text whose words are not the model's. */
+export const textHint =
+  "prepare the text with the words of the text it was trained on: fwm data prepare text --vocabulary";
 
 /** Tokens of the generated splits: enough for a few windows of 80 columns. */
 const generatedTokens = { train: 60_000, valid: 5_000, test: 5_000 } as const;

@@ -9,10 +9,11 @@ import type { TokenStream } from "../../data/text/prepared.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
+import { checkWords } from "../words.ts";
 import { type CacheSettings, cacheCandidates, scoreCaches } from "./cache.ts";
-import { checkWords, openCorpus } from "./corpus.ts";
+import { openCorpus, textHint } from "./corpus.ts";
 import {
   DynamicEvaluator,
   type DynamicSettings,
@@ -71,7 +72,7 @@ export async function evaluateText(
   };
 
   try {
-    checkWords(folder, corpus);
+    checkWords(folder, corpus.words, textHint);
     const windowsOf = (name: SplitName, rows: number, tokens: number): number =>
       Math.ceil((columnRows(corpus.splits[name], rows) - 1) / tokens);
     const passes = options.temperature === undefined || options.temperature === 1 ? 1 : 2;

@@ -165,11 +165,11 @@ describe("a small AWD-LSTM", () => {
     const wider = { ...other, system: { ...other.system, vocabulary: 200 } } as TextSettings;
     const session = await openTextSession(wider, context);
     const model = await loadModelFolder(run);
-    expect(() => session.init(model)).toThrow("the model's words are not those of the text");
+    expect(() => session.init(model)).toThrow("the model's words are not those of the data");
     await session.release();
     await expect(
       evaluateSaved(model, { data: await sampleText({ train: 4, valid: 2, test: 1 }) }, { env: {} }),
-    ).rejects.toThrow("the model's words are not those of the text");
+    ).rejects.toThrow("the model's words are not those of the data");
   });
 });
 
