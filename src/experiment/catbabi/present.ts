@@ -1,12 +1,9 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
-<<<<<<< HEAD
-import { taskNames } from "../../babi/format.ts";
-=======
 import { z } from "zod";
+import { taskNames } from "../../babi/format.ts";
 import { DataError } from "../../errors.ts";
 import type { BarsSpec } from "../../report/bars.ts";
->>>>>>> main
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.ts";
 import { type RunResult, stepsOf } from "../../report/result.ts";
