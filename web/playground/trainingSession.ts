@@ -23,7 +23,8 @@ import {
 } from "../../src/store/safetensors.ts";
 import { optimizersOf } from "../../src/train/optimizerSettings.ts";
 import { scheduleFactor } from "../../src/train/schedules.ts";
-import { SequenceEvaluator, SequenceTrainer } from "../../src/train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../src/train/sequenceEvaluator.ts";
+import { SequenceTrainer } from "../../src/train/sequenceTrainer.ts";
 import { type Choices, choicesFrom, type SystemName, systemsOf } from "./choices.ts";
 import { settingsOf } from "./settings.ts";
 
