@@ -44,6 +44,8 @@ export default catbabiExperiment({
   paper: {
     accuracy: 0.9675,
     perplexity: 1.36,
+    weights: 694e3,
+    stateVariables: 33.3e3,
     curve: authorsRun.map(([step, accuracy]) => ({ step, accuracy })),
   },
 });

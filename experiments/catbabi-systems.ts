@@ -6,6 +6,7 @@
  */
 import {
   type CatbabiExperiment,
+  type CatbabiPaper,
   type CatbabiSettings,
   catbabiExperiment,
   catbabiTask,
@@ -27,7 +28,10 @@ interface Compared {
   readonly smoke: object;
   readonly learningRate: number;
   readonly warmup?: number;
-  readonly paper?: Readonly<Record<"qa" | "lm", readonly [accuracyPercent: number, perplexity: number]>>;
+  readonly paper?: Readonly<Record<"qa" | "lm", readonly [accuracyPercent: number, perplexity: number]>> & {
+    readonly weights: number;
+    readonly stateVariables: number;
+  };
 }
 
 const compared: Readonly<Record<string, Compared>> = {
@@ -37,7 +41,7 @@ const compared: Readonly<Record<string, Compared>> = {
     small: { ...lstmBaseline, layers: 2, hidden: 186 },
     smoke: { embedding: 16, hidden: 16, layers: 2 },
     learningRate: 1e-3,
-    paper: { qa: [80.88, 1.93], lm: [80.15, 1.84] },
+    paper: { qa: [80.88, 1.93], lm: [80.15, 1.84], weights: 8e6, stateVariables: 4096 },
   },
   txl: {
     title: "Transformer-XL",
@@ -46,7 +50,7 @@ const compared: Readonly<Record<string, Compared>> = {
     smoke: { embedding: 16, hidden: 16, heads: 2, inner: 32, layers: 2, memory: 100 },
     learningRate: 2.5e-4,
     warmup: 1000,
-    paper: { qa: [87.66, 1.5], lm: [90.23, 1.39] },
+    paper: { qa: [87.66, 1.5], lm: [90.23, 1.39], weights: 10.5e6, stateVariables: 4.3e6 },
   },
   mnm: {
     title: "metalearned neural memory",
@@ -54,7 +58,7 @@ const compared: Readonly<Record<string, Compared>> = {
     small: { ...mnmDefaults, hidden: 198, memory: 64 },
     smoke: { embedding: 16, hidden: 16, memory: 8 },
     learningRate: 1e-3,
-    paper: { qa: [88.97, 2.5], lm: [69.3, 2.6] },
+    paper: { qa: [88.97, 2.5], lm: [69.3, 2.6], weights: 1.1e6, stateVariables: 30.5e3 },
   },
   jbfw: {
     title: "Ba's fast weights",
@@ -62,7 +66,7 @@ const compared: Readonly<Record<string, Compared>> = {
     small: { ...jbfwDefaults, hidden: 604 },
     smoke: { embedding: 16, hidden: 16 },
     learningRate: 2.5e-4,
-    paper: { qa: [13.22, 31.19], lm: [0, 160.3] },
+    paper: { qa: [13.22, 31.19], lm: [0, 160.3], weights: 548e3, stateVariables: 263e3 },
   },
   "delta-net": {
     title: "delta network",
@@ -71,6 +75,12 @@ const compared: Readonly<Record<string, Compared>> = {
     learningRate: 1e-3,
   },
 };
+
+function publishedOf(paper: NonNullable<Compared["paper"]>, mode: "qa" | "lm"): CatbabiPaper {
+  const { weights, stateVariables } = paper;
+  const [accuracyPercent, perplexity] = paper[mode];
+  return { accuracy: accuracyPercent / 100, perplexity, weights, stateVariables };
+}
 
 function define(mode: "qa" | "lm", size: "small" | "paper", of: Compared): CatbabiExperiment {
   const { title, system, small, smoke, learningRate, warmup = 0, paper } = of;
@@ -90,7 +100,7 @@ function define(mode: "qa" | "lm", size: "small" | "paper", of: Compared): Catba
       },
     },
     smoke: { ...qa.smoke, system: smoke },
-    ...(isPapers ? { paper: { accuracy: paper[mode][0] / 100, perplexity: paper[mode][1] } } : {}),
+    ...(isPapers ? { paper: publishedOf(paper, mode) } : {}),
   });
 }
 

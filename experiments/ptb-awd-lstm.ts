@@ -1,4 +1,5 @@
 /** AWD-LSTM on Penn Treebank by its authors' recipe: SGD, then averaged SGD once validation stops to improve. */
+import { untilLastStep } from "../src/experiment/kind.ts";
 import { textExperiment, textSmoke } from "../src/experiment/text/settings.ts";
 import { awdLstmPtb } from "../src/model/awdLstm.ts";
 
@@ -27,9 +28,7 @@ export default textExperiment({
       logEvery: 50,
       evalEvery: 0,
       saveEvery: 200,
-      patience: 0,
-      minutes: 0,
-      processorMinutes: 0,
+      ...untilLastStep,
       evalBatch: 10,
       evalWindow: 70,
     },

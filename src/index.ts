@@ -170,12 +170,11 @@ export {
   scheduleSchema,
   startsAveraging,
 } from "./train/optimizerSettings.ts";
+export { type EvaluatedWindow, SequenceEvaluator } from "./train/sequenceEvaluator.ts";
 export {
-  type EvaluatedWindow,
-  SequenceEvaluator,
   SequenceTrainer,
-  type TokenBatch,
   type TrainerSettings,
   type TrainerTensors,
   type TrainStep,
 } from "./train/sequenceTrainer.ts";
+export type { TokenBatch } from "./train/sequenceWindow.ts";

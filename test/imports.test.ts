@@ -55,6 +55,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
     ...["errors.ts", "random.ts", "statistics.ts", "graph", "compile", "runtime", "model", "train"],
     ...["babi", "environment", "data", "store", "report", "bench", "inference"],
   ],
+  // Hands members of a sweep to other machines.
+  queue: ["errors.ts", "runtime", "store", "experiment", "../experiments"],
   "engine.ts": ["errors.ts", "random.ts", "graph", "compile", "runtime", "train"],
 };
 
@@ -67,6 +69,7 @@ const nodeOnly = [
   /^store\//,
   /^cli\//,
   /^experiment\//,
+  /^queue\//,
   /^data\/(sources|text)\//,
   /^data\/prefetch/,
   // Reads run records.

@@ -10,6 +10,30 @@
  */
 import { DataError } from "../errors.ts";
 
+/** The names of bAbI's tasks, task 1 first. */
+export const taskNames: readonly string[] = [
+  "single supporting fact",
+  "two supporting facts",
+  "three supporting facts",
+  "two-argument relations",
+  "three-argument relations",
+  "yes/no questions",
+  "counting",
+  "lists and sets",
+  "simple negation",
+  "indefinite knowledge",
+  "basic coreference",
+  "conjunction",
+  "compound coreference",
+  "time reasoning",
+  "basic deduction",
+  "basic induction",
+  "positional reasoning",
+  "size reasoning",
+  "path finding",
+  "agent's motivations",
+];
+
 /** One sentence that says something about the story's world; lower-case words, without the ".". */
 export interface Statement {
   readonly kind: "statement";

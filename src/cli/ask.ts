@@ -4,8 +4,9 @@ import { createInterface } from "node:readline";
 import { StoryReader } from "../babi/reader/reader.ts";
 import { DataError, printable, UsageError } from "../errors.ts";
 import type { FwmModel } from "../inference/model.ts";
+import { parseLine } from "../inference/sentences.ts";
 import type { Reply, Stream } from "../inference/stream.ts";
-import { encodeText, plainWords, wordsOf } from "../inference/text.ts";
+import { encodeText, plainWords } from "../inference/text.ts";
 import { thousands } from "../report/table.ts";
 import { command } from "./command.ts";
 import { drawBar, drawReads } from "./heatmap.ts";
@@ -117,12 +118,9 @@ class Conversation {
     const line = given.trim();
     if (line === "") return undefined;
     if (line.startsWith(":")) return this.obey(line);
-    // "3 Where is Mary?<TAB>kitchen<TAB>1": a bAbI line; number 1 begins a story.
-    const [, number, rest] = /^(?:(\d+)\s+)?(.*)$/s.exec(line)!;
-    const [text = "", answer] = rest!.split("\t").map((field) => field.trim());
-    const sentences = sentencesOf(text);
+    const { sentences, answer, number } = parseLine(line);
     const words = sentences.flatMap((sentence) => sentence.words);
-    encodeText(this.model.vocabulary, answer ? [...words, answer.toLowerCase()] : words);
+    encodeText(this.model.vocabulary, answer ? [...words, answer] : words);
     if (number === "1") await this.newStory();
     this.begun = true;
     for (const sentence of sentences) {
@@ -132,7 +130,7 @@ class Conversation {
         continue;
       }
       if (sentence.isTaken) this.out.note(`taken as a question: ${plain(sentence.words)}`);
-      await this.ask(sentence.words, answer?.toLowerCase());
+      await this.ask(sentence.words, answer);
     }
     return undefined;
   }
@@ -283,46 +281,6 @@ class SecondReader {
 
 function withoutMark(words: readonly string[]): readonly string[] {
   return words.slice(0, -1);
-}
-
-/** A sentence of a line, its mark ("." or "?") the last word. */
-interface Sentence {
-  readonly kind: "statement" | "question";
-  readonly words: readonly string[];
-  /** Whether it had no "?" and is a question by its first word. */
-  readonly isTaken: boolean;
-}
-
-/** Words that begin questions, and no statement of bAbI. */
-const questionWords: ReadonlySet<string> = new Set(
-  "where what who whom whose which when why how is are was were do does did can".split(" "),
-);
-
-/** The sentences of a line as people type them: "??" and "?!" are "?", "!" is ".", and commas between words go. */
-function sentencesOf(text: string): Sentence[] {
-  const marked = text
-    .replace(/[?!.]*\?[?!.]*/g, "? ")
-    .replace(/[!.]+/g, ". ")
-    .replace(/[,;]+(?=\s|$)/g, "");
-  const sentences: Sentence[] = [];
-  let words: string[] = [];
-  const end = (mark: string): void => {
-    if (words.length === 0) {
-      if (mark === "?")
-        throw new UsageError('a "?" alone is not a question', { hint: "for example: Where is Mary?" });
-      return;
-    }
-    const isTaken = mark !== "?" && questionWords.has(words[0]!);
-    const kind = mark === "?" || isTaken ? "question" : "statement";
-    sentences.push({ kind, words: [...words, kind === "question" ? "?" : "."], isTaken });
-    words = [];
-  };
-  for (const word of wordsOf(marked)) {
-    if (word === "." || word === "?") end(word);
-    else words.push(word);
-  }
-  end(".");
-  return sentences;
 }
 
 /** Words as a person writes them: the mark right behind the last one. */

@@ -136,6 +136,30 @@ const peersCommand = command({
     runFromClone("peers", [`--batch=${batch}`, `--window=${window}`, `--repeats=${repeats}`], out),
 });
 
+const loopCommand = command({
+  name: "loop",
+  summary: "Time a system's training step beside its equations token by token.",
+  details:
+    "From a clone with its development dependencies. Both forms run in turn on one thread; the loop keeps what every " +
+    "token's gradient needs, gigabytes at large batches.",
+  examples: [
+    {
+      line: "fwm bench loop catbabi-lm-jbfw --json",
+      trial: "fwm bench loop catbabi-qa-fwm --batch 1 --window 3 --repeats 1 --json",
+    },
+  ],
+  args: { experiment: oneOf(experimentNames(), { default: "catbabi-lm-mnm" }) },
+  options: {
+    batch: integer({ min: 1, default: 16, help: "rows" }),
+    window: integer({ min: 2, default: 200, help: "tokens per row" }),
+    repeats: integer({ min: 1, default: 5, help: "timed steps of each" }),
+  },
+  run: ({ args, options: { batch, window, repeats }, out }) => {
+    const sizes = [`--batch=${batch}`, `--window=${window}`, `--repeats=${repeats}`];
+    return runFromClone("loop", [`--experiment=${args.experiment}`, ...sizes], out);
+  },
+});
+
 const growthCommand = command({
   name: "growth",
   summary: "How a step's cost grows with batch, window, memory and reads.",
@@ -188,5 +212,5 @@ const askCommand = command({
 export const benchCommands = group({
   name: "bench",
   summary: "Measure speed on this machine.",
-  commands: [trainCommand, peersCommand, growthCommand, askCommand],
+  commands: [trainCommand, peersCommand, loopCommand, growthCommand, askCommand],
 });

@@ -12,31 +12,39 @@ import { compareCommand } from "./compare.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { exportRunsCommand } from "./exportRuns.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
+import { paperCommand } from "./paper.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
+import { studioCommand } from "./studio.ts";
 import { sweepCommand } from "./sweep.ts";
 import { trainCommand } from "./train.ts";
 import { packageVersion } from "./version.ts";
+import { workerCommand } from "./worker.ts";
 
 const commands: readonly CommandEntry[] = [
   quickstartCommand,
   dataCommands,
   trainCommand,
   sweepCommand,
+  workerCommand,
   evalCommand,
   compareCommand,
   askCommand,
   generateCommand,
   rolloutCommand,
   runsCommand,
+  studioCommand,
   reportCommand,
+  paperCommand,
   packageCommand,
   exportCommand,
+  exportRunsCommand,
   benchCommands,
 ];
 

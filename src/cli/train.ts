@@ -3,10 +3,11 @@ import { resolve } from "node:path";
 import { UsageError } from "../errors.ts";
 import type { Kind } from "../experiment/kind.ts";
 import { experimentNames, kindOf, kindOfRecord, requireExperiment } from "../experiment/registry.ts";
+import { countsOf } from "../experiment/report.ts";
 import type { RunEnd, RunPlan } from "../experiment/trainRun.ts";
 import { showMeasure, showSpeed, thousands } from "../report/table.ts";
 import { flatten } from "../store/flatten.ts";
-import { readRun } from "../store/runRecord.ts";
+import { gitCommit, readRun } from "../store/runRecord.ts";
 import type { LoopCallbacks, Values } from "../train/loop.ts";
 import { command, optionFlag } from "./command.ts";
 import {
@@ -22,6 +23,7 @@ import {
 } from "./config.ts";
 import type { Output, Surroundings } from "./output.ts";
 import { file, flag, folder, integer, maybeText, number, oneOf, texts, threadCount } from "./params.ts";
+import { showCounts } from "./report.ts";
 import { shellLine } from "./shell.ts";
 import { packageVersion } from "./version.ts";
 
@@ -84,7 +86,6 @@ export const trainCommand = command({
   graceful: true,
   run: async ({ args, options, origins, out, signal, env }) => {
     if (options.resume === undefined && options.from) throw new UsageError("--from goes with --resume");
-    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
     let plan: RunPlan;
     if (typeof options.resume === "string") {
       refuseOnResume(options, [...startOnly, ...naming, "out"]);
@@ -92,7 +93,10 @@ export const trainCommand = command({
     } else {
       const resolved = newSettings(args.experiment, options, env);
       if (options.printConfig) {
-        out.result(settingsDocument(resolved), () => printSettings(resolved));
+        const counts = countsOf(kindOf(resolved.settings), resolved.settings);
+        out.result({ ...settingsDocument(resolved), ...counts }, () =>
+          [printSettings(resolved), showCounts(counts)].join("\n"),
+        );
         return "finished";
       }
       const { settings } = resolved;
@@ -105,12 +109,18 @@ export const trainCommand = command({
         ? resumePlan(path, options)
         : { action: "start", experiment: args.experiment, settings, folder: path, ...(init ? { init } : {}) };
     }
+    const { isDivergence, plannedSettings, trainRun } = await import("../experiment/trainRun.ts");
     if (plan.action === "resume") {
       if (origins.experiment === "argument") await checkExperiment(plan.folder, args.experiment);
       await refuseOtherEnvironment(plan.folder, env);
     }
     const planned = await plannedSettings(plan);
     const kind = kindOf(planned);
+    if (!options.smoke && gitCommit()?.endsWith("-dirty")) {
+      out.warn(
+        "the program's source has uncommitted changes: a result of this run will be marked, its exact source is not known",
+      );
+    }
     const shown = showTraining(out, kind, kind.steps(planned), plan.folder);
     try {
       const end = await trainRun(plan, {

@@ -50,7 +50,7 @@ export function below(
 
 /**
  * Fills `into` with one uniform number in [0, 1) per agent: what the agents sample their actions with at
- * `step` of `episode`. Each has 24 random bits, so that it stays below 1 as a float32.
+ * `step` of `episode`; they may be some of many, from `firstAgent` on. Each has 24 random bits, so that it stays below 1 as a float32.
  */
 export function fillUniform(
   into: Float32Array,
@@ -58,8 +58,9 @@ export function fillUniform(
   use: Purpose,
   episode: number,
   step: number,
+  firstAgent = 0,
 ): void {
   for (let agent = 0; agent < into.length; agent++) {
-    into[agent] = (word(seed, use, episode, step, agent) >>> 8) * 2 ** -24;
+    into[agent] = (word(seed, use, episode, step, firstAgent + agent) >>> 8) * 2 ** -24;
   }
 }

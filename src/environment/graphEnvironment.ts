@@ -47,6 +47,8 @@ export interface GraphEnvironmentOptions extends Partial<GraphRules> {
   readonly rules: keyof typeof graphRules;
   /** Steps per episode; the paper's is 30. */
   readonly steps?: number;
+  /** Number of the first agent, where these are some of many; 0 unless given. */
+  readonly firstAgent?: number;
 }
 
 /** Length of an observation: reward and agent location, previous action, constant, progress, reward. */
@@ -83,6 +85,7 @@ export class GraphEnvironment {
   readonly rewards: Float32Array;
   readonly #seed: number;
   readonly #purpose: Purpose;
+  readonly #firstAgent: number;
   #episode = -1;
   #step = 0;
 
@@ -109,6 +112,7 @@ export class GraphEnvironment {
     this.rewards = new Float32Array(this.agents);
     this.#seed = seed;
     this.#purpose = purpose[`${split}Places`];
+    this.#firstAgent = options.firstAgent ?? 0;
   }
 
   /** The current episode; -1 before the first `reset`. */
@@ -138,7 +142,7 @@ export class GraphEnvironment {
     this.rewards.fill(0);
     this.previousAction.fill(none);
     for (let agent = 0; agent < this.agents; agent++) {
-      const draw = below(states * (states - 1), this.#seed, this.#purpose, episode, 0, agent);
+      const draw = this.#draw(states * (states - 1), agent);
       this.#place(agent, draw % states, Math.floor(draw / states));
     }
   }
@@ -228,8 +232,13 @@ export class GraphEnvironment {
   /** Places the reward anywhere but where it is, and the agent anywhere but there: one draw for both. */
   #placeAnew(agent: number): void {
     const others = states - 1;
-    const draw = below(others * others, this.#seed, this.#purpose, this.#episode, this.#step, agent);
+    const draw = this.#draw(others * others, agent);
     this.#place(agent, skip(draw % others, this.rewardAt[agent]!), Math.floor(draw / others));
+  }
+
+  /** A whole number from 0 to n - 1 for an agent at this step. */
+  #draw(n: number, agent: number): number {
+    return below(n, this.#seed, this.#purpose, this.#episode, this.#step, this.#firstAgent + agent);
   }
 
   /** `other` counts the locations that are not the reward's. */

@@ -28,5 +28,6 @@ export {
   type Graphs,
   sampleGraphSets,
   sampleGraphs,
+  someGraphs,
   states,
 } from "./sampler.ts";

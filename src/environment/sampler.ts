@@ -89,6 +89,11 @@ export function sampleGraphs(
   return { graphs: { count, next }, candidate: following };
 }
 
+/** The graphs of some agents, `first` and those after it. */
+export function someGraphs({ next }: Graphs, first: number, count: number): Graphs {
+  return { count, next: next.subarray(first * tableSize, (first + count) * tableSize) };
+}
+
 /** Throws unless `seed` is a whole number that fits in 32 bits, as the addressed draws need. */
 export function checkSeed(seed: number): void {
   if (!Number.isInteger(seed) || seed < 0 || seed > 0xffffffff) {

@@ -5,6 +5,7 @@
  * A new kind is a folder with `settings`, `session` and `evaluate`, and a line in `registry.ts`.
  */
 import { z } from "zod";
+import type { BarsSpec } from "../report/bars.ts";
 import type { CardAbout } from "../report/card.ts";
 import type { FigureSpec } from "../report/figure.ts";
 import type { RunResult } from "../report/result.ts";
@@ -30,6 +31,9 @@ export const loopFields = {
   minutes: z.number().min(0).default(0),
   processorMinutes: z.number().min(0).default(0),
 };
+
+/** Training to the last step, whatever the evaluations say and however long it takes. */
+export const untilLastStep = { patience: 0, minutes: 0, processorMinutes: 0 } as const;
 
 /** What the settings of every kind have. */
 export interface BaseSettings {
@@ -192,8 +196,8 @@ export interface Kind<
   steps(settings: S): number;
   /** Trained weights; throws where the settings make no system. */
   countWeights(settings: S): number;
-  /** Numbers in the recurrent state of the largest batch, where there is one. */
-  countState?(settings: S): number;
+  /** Numbers in the recurrent state of so many rows, by default those of the largest batch; where there is a state. */
+  countState?(settings: S, rows?: number): number;
   /** Settings of a new run as its data wants them, such as the size of the vocabulary. */
   fitToData?(settings: S): Promise<S>;
   /** Opens data and system. Everything a user may have got wrong is found here, before a run folder is made. */
@@ -219,6 +223,8 @@ export interface Kind<
   card(result: RunResult<P>, evaluation: E, about: CardAbout): string;
   /** Curves of runs beside what was published. */
   figure(runs: readonly ReportedRun<P>[]): Promise<FigureSpec>;
+  /** Evaluations side by side as bars, where the kind has tasks to tell apart. */
+  bars?(evaluations: readonly { readonly name: string; readonly evaluation: unknown }[]): BarsSpec;
   /** Runs side by side as a table, where the kind has one beyond the curves; the first run's part goes into its file. */
   compare?(runs: readonly ReportedRun<P>[]): Promise<Comparison>;
 

@@ -1,7 +1,9 @@
 /** A trained agent on graphs it has never seen, step by step: what `fwm rollout` shows. */
 import {
   actions as actionCount,
+  type Baseline,
   explorerBaseline,
+  type GraphEnvironment,
   runBaseline,
   sampleGraphSets,
   sampleGraphs,
@@ -12,14 +14,14 @@ import { UsageError } from "../errors.ts";
 import type { Actor } from "../train/actor.ts";
 import { rollout } from "../train/rollout.ts";
 import type { Kind, SavedModel } from "./kind.ts";
+import { type AgentEnvironment, makeEnvironment } from "./metarl/environments.ts";
 import { actorOf } from "./metarl/evaluate.ts";
 import { metarl } from "./metarl/kind.ts";
-import { type AgentEnvironment, makeEnvironment } from "./metarl/session.ts";
 import type { MetarlSettings } from "./metarl/settings.ts";
 import { loadSaved } from "./savedModel.ts";
 
-/** One step of an episode. */
-export interface RolloutStep {
+/** One step of an episode, of whoever takes it. */
+export interface WalkStep {
   /** Where the agent and the reward were. */
   readonly agent: number;
   readonly goal: number;
@@ -31,6 +33,10 @@ export interface RolloutStep {
   readonly total: number;
   /** Whether agent and reward were placed anew afterwards: the reward was reached, or time was up. */
   readonly placed: boolean;
+}
+
+/** One step of the agent. */
+export interface RolloutStep extends WalkStep {
   /** Probabilities of the actions. */
   readonly policy: readonly number[];
 }
@@ -43,6 +49,8 @@ export interface Rollout {
   readonly total: number;
   /** Total of one who has to find the graph out from the same start, but forgets nothing and plans. */
   readonly explorer: number;
+  /** The explorer's steps. */
+  readonly explorerSteps: readonly WalkStep[];
   /** Total of one who knows the graph and takes shortest paths from the same start. */
   readonly shortestPath: number;
 }
@@ -87,37 +95,64 @@ export async function rollOut(
 
 async function watchEpisode(actor: Actor, environment: AgentEnvironment, episode: number): Promise<Rollout> {
   const { graphs } = environment;
-  const { next } = graphs.graphs;
-  const explorer = runBaseline(graphs, episode, explorerBaseline());
+  const explorerSteps = walk(graphs, episode, explorerBaseline());
+  const explorer = graphs.returns[0]!;
   const shortestPath = runBaseline(graphs, episode, shortestPathBaseline(graphs.graphs));
-  const edge = (from: number, action: number): number | null => {
-    const to = next[from * actionCount + action]!;
-    return to < 0 ? null : to;
-  };
   const steps: RolloutStep[] = [];
-  let [agent, goal] = [0, 0];
+  let before = placesOf(graphs);
   await rollout(actor, environment, episode, {
     onAct() {
-      [agent, goal] = [graphs.agentAt[0]!, graphs.rewardAt[0]!];
+      before = placesOf(graphs);
     },
-    onStep({ policy, actions, rewards }) {
-      const action = actions[0]!;
-      steps.push({
-        agent,
-        goal,
-        action,
-        to: edge(agent, action),
-        // Rewards are float32; -0.05 should read so.
-        reward: Math.round(rewards[0]! * 100) / 100,
-        total: graphs.returns[0]!,
-        // Placed anew means another place for the reward: it is never put where it was.
-        placed: graphs.rewardAt[0] !== goal,
-        policy: [...policy],
-      });
+    onStep({ policy, actions }) {
+      steps.push({ ...stepTaken(graphs, before, actions[0]!), policy: [...policy] });
     },
   });
   const graph = Array.from({ length: states }, (_, from) =>
-    Array.from({ length: actionCount }, (_, action) => edge(from, action)),
+    Array.from({ length: actionCount }, (_, action) => edge(graphs, from, action)),
   );
-  return { graph, steps, total: graphs.returns[0]!, explorer, shortestPath };
+  return { graph, steps, total: graphs.returns[0]!, explorer, explorerSteps, shortestPath };
+}
+
+/** The steps of a baseline in an episode. */
+function walk(graphs: GraphEnvironment, episode: number, baseline: Baseline): WalkStep[] {
+  const steps: WalkStep[] = [];
+  const chosen = new Uint8Array(1);
+  graphs.reset(episode);
+  while (!graphs.done) {
+    const before = placesOf(graphs);
+    baseline(graphs, chosen);
+    graphs.step(chosen);
+    steps.push(stepTaken(graphs, before, chosen[0]!));
+  }
+  return steps;
+}
+
+/** Where the agent and the reward are. */
+function placesOf({ agentAt, rewardAt }: GraphEnvironment): Pick<WalkStep, "agent" | "goal"> {
+  return { agent: agentAt[0]!, goal: rewardAt[0]! };
+}
+
+/** The step that was just taken, from where things were before it. */
+function stepTaken(
+  graphs: GraphEnvironment,
+  { agent, goal }: Pick<WalkStep, "agent" | "goal">,
+  action: number,
+): WalkStep {
+  return {
+    agent,
+    goal,
+    action,
+    to: edge(graphs, agent, action),
+    // Rewards are float32; -0.05 should read so.
+    reward: Math.round(graphs.rewards[0]! * 100) / 100,
+    total: graphs.returns[0]!,
+    // Placed anew means another place for the reward: it is never put where it was.
+    placed: graphs.rewardAt[0] !== goal,
+  };
+}
+
+function edge({ graphs }: GraphEnvironment, from: number, action: number): number | null {
+  const to = graphs.next[from * actionCount + action]!;
+  return to < 0 ? null : to;
 }

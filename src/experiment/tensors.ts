@@ -27,6 +27,16 @@ export function toTensors(values: ReadonlyMap<string, HostTensor>): Record<strin
   );
 }
 
+/** Refuses a saved model of another system, by name: that says more than the first tensor that does not fit. */
+export function checkSystem({ path, config }: Pick<LoadedModel, "path" | "config">, system: string): void {
+  const { settings } = config as { settings?: { system?: { name?: string } } };
+  const saved = settings?.system?.name;
+  if (saved === undefined || saved === system) return;
+  throw new UsageError(`${path}: a model of the system ${saved}, not of ${system}`, {
+    hint: "start with a model of the experiment's own system",
+  });
+}
+
 /** The weights of a saved model, if they fit the parameters of a system. */
 export function fittingWeights(
   { path, model }: Pick<LoadedModel, "path" | "model">,

@@ -3,6 +3,7 @@ import { totalmem } from "node:os";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
+import { formatChain } from "../report/chain.ts";
 import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import { parseModelConfig } from "../store/modelConfig.ts";
@@ -29,6 +30,7 @@ import {
   train,
 } from "../train/loop.ts";
 import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
+import { chainOf } from "./lineage.ts";
 import { kindNamed, kindOf } from "./registry.ts";
 import { modelConfig } from "./savedModel.ts";
 import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
@@ -101,7 +103,8 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   try {
     for (const note of session.data.notes) context.onNote?.(note);
     if (init) session.init(init);
-    const origin = { ...session.data, ...(init ? { initFrom: originOf(init) } : {}) };
+    const chain = init ? formatChain(await chainOf(init)) : undefined;
+    const origin = { ...session.data, ...(init ? { initFrom: originOf(init), chain } : {}) };
     const { run, checkpoint } = await openRun(plan, kind, settings, context, origin);
     return await closing(run, async () => {
       const loop = await loopIn(run, session, kind, settings, checkpoint);
@@ -186,15 +189,16 @@ async function loopIn(
   checkpoint: LoadedCheckpoint | undefined,
 ) {
   const { logEvery, evalEvery, saveEvery, patience, minutes, processorMinutes } = settings.training;
-  const summarise = (progress: LoopProgress): Promise<void> =>
-    run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress) } });
-  let [progress, spent] = [freshProgress, nothingSpent];
+  const summarise = (progress: LoopProgress, time: SpentTime): Promise<void> =>
+    run.update({ summary: { ...run.record.summary, ...summaryOf(kind, progress), ...time } });
+  const spent = spentOf(run.record);
+  let progress = freshProgress;
   if (checkpoint) {
     const saved = stateOf(checkpoint);
     await session.restore({ ...checkpoint, state: saved.session });
-    ({ progress, spent } = saved);
+    progress = saved.progress;
     // A run that was killed between its checkpoint and its record has the older summary.
-    await summarise(progress);
+    await summarise(progress, spent);
   }
   return {
     firstStep: checkpoint?.step ?? 0,
@@ -221,9 +225,9 @@ async function loopIn(
           best: about.best,
           config: modelConfig(kind, run.record.experiment, settings),
           ...content,
-          state: { session: state, progress: about.progress, spent: about.spent },
+          state: { session: state, progress: about.progress },
         });
-        await summarise(about.progress);
+        await summarise(about.progress, about.spent);
       },
     },
   };
@@ -232,9 +236,16 @@ async function loopIn(
 const stateSchema = z.strictObject({
   session: z.unknown(),
   progress: progressSchema,
-  // Checkpoints of earlier versions do not say.
-  spent: spentSchema.default(nothingSpent),
 });
+
+/**
+ * The time that a run has spent, which its record has: the files of a checkpoint have no times, so that those of equal runs
+ * are equal. Records of earlier versions do not say.
+ */
+function spentOf({ summary: { seconds, processorSeconds } }: Pick<RunRecord, "summary">): SpentTime {
+  const { success, data } = spentSchema.safeParse({ seconds, processorSeconds });
+  return success ? data : nothingSpent;
+}
 
 /** What `trainer_state.json` holds. */
 function stateOf({ path, state }: LoadedCheckpoint): z.infer<typeof stateSchema> {
@@ -271,6 +282,8 @@ interface RunOrigin {
   readonly identity?: string;
   readonly notes: readonly string[];
   readonly initFrom?: string;
+  /** The runs behind these weights, as a text. */
+  readonly chain?: string | undefined;
 }
 
 /** Makes a run folder, or opens one to resume; `checkpoint` is what to resume from, undefined at the start. */
@@ -279,7 +292,7 @@ async function openRun(
   kind: Kind,
   settings: BaseSettings,
   context: RunContext,
-  { identity, notes, initFrom }: RunOrigin,
+  { identity, notes, initFrom, chain }: RunOrigin,
 ): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
   const about = {
     command: [...context.command],
@@ -294,7 +307,12 @@ async function openRun(
   const data = notes.length > 0 ? { data: notes.join("; ") } : {};
   if (plan.action === "start") {
     const { experiment, folder } = plan;
-    const summary = { ...(identity ? { identity } : {}), ...data, ...(initFrom ? { initFrom } : {}) };
+    const summary = {
+      ...(identity ? { identity } : {}),
+      ...data,
+      ...(initFrom ? { initFrom } : {}),
+      ...(chain ? { chain } : {}),
+    };
     const described = { experiment, settings: { ...settings }, seed: settings.training.seed, summary };
     return { run: await createRun(folder, { ...described, ...about }), checkpoint: undefined };
   }
@@ -345,7 +363,7 @@ function checkResumable(
   if (made > limits.steps || (made === limits.steps && state === "finished")) {
     throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
   }
-  if (checkpoint && state === "finished" && isBudgetSpent(stateOf(checkpoint).spent, limits)) {
+  if (checkpoint && state === "finished" && isBudgetSpent(spentOf({ summary }), limits)) {
     throw new UsageError(`${folder}: the run has had its minutes`, {
       ...(limits.minutes > 0 ? { minutes: limits.minutes } : {}),
       ...(limits.processorMinutes > 0 ? { "processor minutes": limits.processorMinutes } : {}),

@@ -125,7 +125,7 @@ function softmaxAt(logits: Float64Array, id: number): number {
 }
 
 /** Numbers of a prompt's words behind the `<eos>` of the line before it. */
-function encodePrompt(
+export function encodePrompt(
   vocabulary: Vocabulary,
   prompt: string,
   onUnknown: GenerateOptions["onUnknown"],

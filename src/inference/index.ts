@@ -12,6 +12,17 @@ export {
   modelFromBytes,
   type TokenModelConfig,
 } from "./model.ts";
+export { longestPassage, type PassageWord, passageBits } from "./passage.ts";
+export { type Retrieval, StoryMemory } from "./storyMemory.ts";
+export {
+  longestStory,
+  type ReadRow,
+  type StoryQuestion,
+  type StoryToken,
+  type StoryTrace,
+  type StoryWrites,
+  traceStory,
+} from "./storyTrace.ts";
 export {
   type Answer,
   type AskOptions,

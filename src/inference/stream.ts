@@ -91,7 +91,8 @@ interface Row {
 
 type Outputs = Readonly<Record<string, HostData>>;
 
-const endOfStory = "<eos>";
+/** The token that begins a story. */
+export const endOfStory = "<eos>";
 
 /**
  * How many tokens are read in one run when so many are left. A run costs about as much as four tokens, so a sentence is
@@ -160,13 +161,9 @@ export class Streams {
       await this.feed(tokens, (b, outputs) => {
         const row = this.rows[b]!;
         const { words } = this.source.vocabulary;
-        const probabilities = softmax(part(outputs.logits!, b, words.length));
-        const best = largest(probabilities, Math.max(1, top));
-        row.pending = best[0]!;
-        replies[b] = {
-          answers: best.slice(0, top).map((id) => ({ word: words[id]!, probability: probabilities[id]! })),
-          trace: this.trace(b, outputs),
-        };
+        const answers = mostProbable(part(outputs.logits!, b, words.length), words, Math.max(1, top));
+        row.pending = this.source.vocabulary.id(answers[0]!.word)!;
+        replies[b] = { answers: answers.slice(0, top), trace: this.trace(b, outputs) };
       });
       return replies;
     });
@@ -415,7 +412,7 @@ export class Stream {
     this.streams = new Streams(source, 1, options);
   }
 
-  /** Reads a text, token by token. An unknown word throws a `UsageError` before anything is read. */
+  /** Reads a text. An unknown word throws a `UsageError` before anything is read. */
   async read(text: Readable): Promise<void> {
     await this.streams.read([text]);
   }
@@ -481,6 +478,17 @@ function badSnapshot(problem: string): UsageError {
   return new UsageError(`restore: not a snapshot of this model: ${problem}`, {
     hint: "give what snapshot() of a stream of the same model gave",
   });
+}
+
+/** The words with the largest logits, best first, and their probabilities. */
+export function mostProbable(logits: Float32Array, words: readonly string[], top: number): Answer[] {
+  const probabilities = softmax(logits);
+  return largest(probabilities, top).map((id) => ({ word: words[id]!, probability: probabilities[id]! }));
+}
+
+/** Probability of one word. */
+export function probabilityOf(logits: Float32Array, id: number): number {
+  return softmax(logits)[id]!;
 }
 
 function notFinite(word: string, row: number): DataError {

@@ -48,17 +48,19 @@ import {
   transpose,
   unsqueeze,
 } from "../graph/index.ts";
-import { withChunks } from "./chunk.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type NormWeights, norm, normWeights } from "./norm.ts";
 import { joinHeads, splitHeads } from "./relativeAttention.ts";
 import {
+  dot,
   dropoutRate,
   headsDivide,
   type SequenceModel,
   type System,
   size,
+  type Tracer,
   tokenSizes,
+  type WindowInput,
   type Work,
 } from "./sequence.ts";
 
@@ -206,13 +208,13 @@ export interface DeltaLayerOptions extends Pick<DeltaNetSettings, "heads" | "fea
   readonly drop?: (x: Tensor) => Tensor;
 }
 
-/** x [B, T, D] and S [B, h, d, d] → y [B, T, D] and the fast weights after the window. */
+/** x [B, T, D] and S [B, h, d, d] → y [B, T, D], the fast weights after the window, and what it wrote and asked. */
 export function deltaLayer(
   w: DeltaLayerWeights,
   x: Tensor,
   S: Tensor,
   { heads: h, featureMap: kind, chunk, mask, drop = (part) => part }: DeltaLayerOptions,
-): { y: Tensor; S: Tensor } {
+): { y: Tensor; S: Tensor; vectors: DeltaVectors } {
   const T = x.shape.at(-2)!;
   const D = w.out.W.shape[0]!; // of all heads together
   const [q, k, v, b] = split(linear(w.qkvb, x), [D, D, D, h]) as [Tensor, Tensor, Tensor, Tensor];
@@ -221,7 +223,7 @@ export function deltaLayer(
   const vectors = { q: map(q), k: map(k), v: splitHeads(v, h), beta: mask ? mul(strength, mask) : strength };
   const read = T === 1 ? oneToken(vectors, S) : deltaWindow(vectors, S, chunk);
   const o = mul(joinHeads(read.o), 1 / Math.sqrt(D / h));
-  return { y: norm(w.norm, add(x, drop(linear(w.out, o)))), S: read.S };
+  return { y: norm(w.norm, add(x, drop(linear(w.out, o)))), S: read.S, vectors };
 }
 
 function oneToken({ q, k, v, beta }: DeltaVectors, S: Tensor): { o: Tensor; S: Tensor } {
@@ -259,21 +261,38 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
     { drop, mask }: { drop: (x: Tensor, name: string) => Tensor; mask?: Tensor | undefined },
   ) => {
     const after: Tensor[] = [];
+    const every: DeltaVectors[] = [];
     const e = scoped("embedding", () => gatherRows(table, tokens));
     const top = layers.reduce(
       (x, layer, l) =>
         scoped(`layer${l + 1}`, () => {
           const dropped = (name: string) => (part: Tensor) => drop(part, `layer${l + 1}.${name}`);
-          const { y, S } = deltaLayer(layer, x, before[l]!, { ...settings, mask, drop: dropped("out") });
+          const options = { ...settings, mask, drop: dropped("out") };
+          const { y, S, vectors } = deltaLayer(layer, x, before[l]!, options);
           after.push(S);
+          every.push(vectors);
           const z = linear(layer.W2, dropped("inner")(relu(linear(layer.W1, y))));
           return norm(layer.innerNorm, add(y, dropped("W2")(z)));
         }),
       drop(project ? linear(project, e) : e, "embedding"),
     );
-    return { top, state: after };
+    return { top, state: after, vectors: every };
   };
-  return withChunks({
+  /** A window of some rows: logits at the positions, the state, and what was written and asked, [T, B, layers · D]. */
+  const read = ({ tokens, state: before, training, mask, positions }: WindowInput) => {
+    const [T, B] = tokens.shape as [number, number];
+    const made = run(transpose(tokens, [1, 0]), before, {
+      drop: (x, name) => (training ? elementDropout(x, rate, `dropout.${name}`) : x),
+      mask: mask && reshape(transpose(mask, [1, 0]), [B, 1, T, 1]),
+    });
+    const at = (x: Tensor): Tensor =>
+      positions ? gatherRows(reshape(x, [T * B, x.shape[2]!]), positions) : x;
+    const byTime = (of: "q" | "k"): Tensor =>
+      concat(made.vectors.map((vectors) => reshape(transpose(vectors[of], [2, 0, 1, 3]), [T, B, D])));
+    const top = at(transpose(made.top, [1, 0, 2]));
+    return { logits: scoped("output", () => linear(output, top)), state: made.state, at, byTime };
+  };
+  return {
     parameters: [
       table,
       ...(project ? [project.W] : []),
@@ -284,21 +303,40 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
       output.W,
     ],
     recurrent: layers.map((_, l) => ({ name: `S${l + 1}`, shape: (B) => [B, h, d, d] })),
-    window({ tokens, state: before, training, mask, positions }) {
-      const [T, B] = tokens.shape as [number, number];
-      const made = run(transpose(tokens, [1, 0]), before, {
-        drop: (x, name) => (training ? elementDropout(x, rate, `dropout.${name}`) : x),
-        mask: mask && reshape(transpose(mask, [1, 0]), [B, 1, T, 1]),
-      });
-      const byTime = transpose(made.top, [1, 0, 2]);
-      const seen = positions ? gatherRows(reshape(byTime, [T * B, D]), positions) : byTime;
-      return { logits: scoped("output", () => linear(output, seen)), state: made.state };
+    window(input) {
+      const { logits, state: after } = read(input);
+      return { logits, state: after };
+    },
+    chunk(input) {
+      const { logits, state: after, at, byTime } = read({ ...input, training: false });
+      return { logits, state: after, trace: { keys: byTime("k"), queries: at(byTime("q")) } };
     },
     step(tokens, before) {
       const made = run(unsqueeze(tokens, 1), before, { drop: (x) => x });
-      return { logits: linear(output, squeeze(made.top, 1)), state: made.state, trace: {} };
+      const flat = (of: "q" | "k"): Tensor =>
+        concat(made.vectors.map((vectors) => reshape(vectors[of], [tokens.shape[0]!, D])));
+      return {
+        logits: linear(output, squeeze(made.top, 1)),
+        state: made.state,
+        trace: { keys: flat("k"), queries: flat("q") },
+      };
     },
-  });
+    tracer: readTracer(settings),
+  };
+}
+
+/** Shows, for every layer and head, how well the key of each token so far matches the query. */
+function readTracer({ layers, heads, hidden }: Omit<DeltaNetSettings, "name">): Tracer {
+  const d = hidden / heads;
+  const at = (vectors: Float32Array, i: number): Float32Array => vectors.subarray(i * d, (i + 1) * d);
+  return {
+    keep: ["keys"],
+    rows: (history, now) =>
+      Array.from({ length: layers * heads }, (_, i) => ({
+        name: `layer ${Math.floor(i / heads) + 1} head ${(i % heads) + 1}`,
+        values: Float32Array.from(history, ({ keys }) => dot(at(keys!, i), at(now.queries!, i))),
+      })),
+  };
 }
 
 function flops(settings: DeltaNetSettings, { tokens, positions, window }: Work): number {

@@ -88,12 +88,13 @@ export function layerNorm(x: Vector, eps = 1e-5): Float64Array {
 }
 
 /** ⟨a1 ⊗ b1, a2 ⊗ b2⟩ = (a1 · a2)(b1 · b2): how much two pairs of keys match; the sum for concatenated keys. */
-function keyMatch(keys: KeyCombination, a1: Vector, b1: Vector, a2: Vector, b2: Vector): number {
+export function keyMatch(keys: KeyCombination, a1: Vector, b1: Vector, a2: Vector, b2: Vector): number {
   const [first, second] = [dot(a1, a2), dot(b1, b2)];
   return keys === "product" ? first * second : first + second;
 }
 
-function dot(a: Vector, b: Vector): number {
+/** a · b */
+export function dot(a: Vector, b: Vector): number {
   let sum = 0;
   for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
   return sum;

@@ -57,7 +57,15 @@ import {
 import { keyOf, uniform } from "../random.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type LstmWeights, lstmCell, lstmStep, lstmWeights, tokenGates } from "./lstm.ts";
-import { type SequenceModel, type System, size, type Tracer, tokenSizes, type Work } from "./sequence.ts";
+import {
+  dot,
+  type SequenceModel,
+  type System,
+  size,
+  type Tracer,
+  tokenSizes,
+  type Work,
+} from "./sequence.ts";
 
 const schema = z.strictObject({
   name: z.literal("mnm"),
@@ -351,18 +359,16 @@ export function mnmModel(
 
 /** Shows, for every read key, how well the best write key of each earlier token matches it: their inner product. */
 function readTracer(heads: number, m: number): Tracer {
-  const dot = (a: Float32Array, i: number, b: Float32Array, j: number): number => {
-    let total = 0;
-    for (let n = 0; n < m; n++) total += a[i * m + n]! * b[j * m + n]!;
-    return total;
-  };
+  const key = (keys: Float32Array, i: number): Float32Array => keys.subarray(i * m, (i + 1) * m);
   return {
     keep: ["writeKeys"],
     rows: (history, now) =>
       Array.from({ length: heads }, (_, i) => ({
         name: `read ${i + 1}`,
         values: Float32Array.from(history, ({ writeKeys }) =>
-          Math.max(...Array.from({ length: heads }, (__, j) => dot(now.readKeys!, i, writeKeys!, j))),
+          Math.max(
+            ...Array.from({ length: heads }, (__, j) => dot(key(now.readKeys!, i), key(writeKeys!, j))),
+          ),
         ),
       })),
   };

@@ -108,6 +108,8 @@ export interface SequenceModel {
   window(input: WindowInput): WindowOutput;
   /** One token per row, i32 [B]. */
   step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
+  /** A window works through few, large tensors: memory matters more than the time to allocate it. */
+  readonly largeTensors?: boolean;
   /**
    * Some tokens per row at once: what that many steps give, up to rounding. Absent where the window is no such form, as
    * where its tokens see more than steps do; then steps are taken in a loop (`chunkOf`).
@@ -135,6 +137,13 @@ export interface Tracer {
    * token's trace; `state` the recurrent state after it.
    */
   rows(history: readonly NamedVectors[], now: NamedVectors, state: NamedVectors): TraceRow[];
+}
+
+/** Inner product of two vectors of a trace. */
+export function dot(a: Float32Array, b: Float32Array): number {
+  let total = 0;
+  for (let n = 0; n < a.length; n++) total += a[n]! * b[n]!;
+  return total;
 }
 
 /** How much work a window is, for the analytic count of operations. */

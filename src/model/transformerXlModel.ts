@@ -298,6 +298,7 @@ export function transformerXlModel(settings: Omit<TransformerXlSettings, "name">
       if (m > 0) after.push(min(add(before.at(-1)!, 1), m));
       return { logits: head.logits(top), state: after, trace };
     },
+    largeTensors: true,
     tracer: attentionTracer(settings.layers, h, m + 1),
   };
 }

@@ -1,10 +1,8 @@
-/**
- * Curves as an SVG figure, drawn without a browser. Vega is an optional package: it is loaded when a figure is drawn.
- */
+/** Curves as an SVG figure. */
 import type { TopLevelSpec } from "vega-lite";
-import { missingPackage } from "../errors.ts";
 import { mean } from "../statistics.ts";
 import type { RunResult } from "./result.ts";
+import { colors, drawSpec, textWidth } from "./vega.ts";
 
 /** One line of a figure. */
 export interface FigureLine {
@@ -33,6 +31,8 @@ export interface FigureSpec {
   readonly title: string;
   readonly x: string;
   readonly y: string;
+  /** Whether x is measured, as hours are; by default it counts whole things, such as steps. */
+  readonly continuous?: boolean;
   readonly lines: readonly FigureLine[];
   readonly marks?: readonly FigureMark[];
   /** Format of the y axis: a share is shown in per cent. */
@@ -47,22 +47,6 @@ export interface FigureSpec {
 const dashes = { solid: [1, 0], dashed: [4, 3], circles: [1, 0], squares: [1, 0] } as const;
 const symbols = { solid: "stroke", dashed: "stroke", circles: "circle", squares: "square" } as const;
 
-/** Told apart side by side and on paper; beyond these they repeat. */
-const colors = [
-  "#0b6e4f",
-  "#c8553d",
-  "#2f4b7c",
-  "#8d6a9f",
-  "#7a7a7a",
-  "#e0a526",
-  "#4fa3c7",
-  "#7b3f2a",
-  "#8fb339",
-  "#d16ba5",
-  "#1f1f1f",
-  "#43c59e",
-];
-
 /** A point of a line; `low` and `high` bound the band of several seeds there. */
 interface Band {
   readonly x: number;
@@ -71,40 +55,9 @@ interface Band {
   readonly high: number;
 }
 
-/** How Vega measures a text; its types leave it out. */
-interface TextMetrics {
-  width: (
-    item: { readonly fontSize?: number; readonly fontWeight?: string | number },
-    text: unknown,
-  ) => number;
-}
-
 /** The figure as SVG text. */
-export async function drawFigure(figure: FigureSpec): Promise<string> {
+export function drawFigure(figure: FigureSpec): Promise<string> {
   return drawSpec(specOf(figure));
-}
-
-/** What Vega-Lite describes, as SVG text. */
-export async function drawSpec(spec: TopLevelSpec): Promise<string> {
-  const [vega, { compile }] = await Promise.all([import("vega"), import("vega-lite")]).catch(
-    (error: unknown) => {
-      throw missingPackage("a figure", ["vega", "vega-lite"], error);
-    },
-  );
-  // Without a canvas Vega takes letters for wider than they are, and leaves that room blank.
-  const { textMetrics } = vega as unknown as { textMetrics: TextMetrics };
-  textMetrics.width = (item, text) => textWidth(String(text), item.fontSize ?? 11, item.fontWeight);
-  const view = new vega.View(vega.parse(compile(spec).spec), { renderer: "none" });
-  try {
-    return await view.toSVG();
-  } finally {
-    view.finalize();
-  }
-}
-
-/** Pixels that a text takes up in a sans-serif face, rather too many than too few. */
-export function textWidth(text: string, size: number, weight?: string | number): number {
-  return text.length * size * (weight === "bold" || Number(weight) >= 600 ? 0.66 : 0.6);
 }
 
 const titleSize = 14;
@@ -139,8 +92,7 @@ function specOf(figure: FigureSpec): TopLevelSpec {
       field: "x",
       type: "quantitative" as const,
       title: figure.x,
-      // Steps and episodes are whole.
-      axis: { grid: false, format: ",~r", tickMinStep: 1 },
+      axis: { grid: false, format: ",~r", ...(figure.continuous ? {} : { tickMinStep: 1 }) },
       scale: { domain: extent(values.map(({ x }) => x)), nice: true },
     },
     y: {

@@ -1,5 +1,5 @@
 /** Words in coloured cells: how surprising each was for two models, and the difference; an SVG figure. */
-import { drawSpec, textWidth } from "./figure.ts";
+import { drawSpec, textWidth } from "./vega.ts";
 
 /** Words with a number per row. */
 export interface WordPassage {

@@ -19,7 +19,7 @@ export const nodeRuntime: Runtime = ortRuntime({
   name: "onnxruntime-node",
   ort,
   writesIntoOutputs: true,
-  sessionOptions({ threads = defaultThreads, device = "cpu", profile, stopSpinning = false }) {
+  sessionOptions({ threads = defaultThreads, device = "cpu", profile, stopSpinning = false, arena = true }) {
     checkDevice(device);
     return {
       executionProviders: [device],
@@ -29,6 +29,7 @@ export const nodeRuntime: Runtime = ortRuntime({
       graphOptimizationLevel: "all",
       // A plan of all buffers in one block: loops hold several such blocks at once, up to twice the memory, and are not faster.
       enableMemPattern: false,
+      enableCpuMemArena: arena,
       logSeverityLevel: 3,
       ...(profile ? { enableProfiling: true, profileFilePrefix: profile } : {}),
       // Values that have faded below 1e-38 make arithmetic up to a hundred times slower and mean nothing here.

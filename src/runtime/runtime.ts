@@ -11,6 +11,8 @@ export interface SessionOptions {
   readonly device?: Device;
   /** For programs that run in turn: threads that wait for work rest between runs, so the other has the cores. */
   readonly stopSpinning?: boolean;
+  /** Keep memory for the next tensors instead of giving it back (Node only); default true. Large ones fit together badly. */
+  readonly arena?: boolean;
   /** Writes a chrome-trace profile of every operator under this prefix (Node only). */
   readonly profile?: string;
 }

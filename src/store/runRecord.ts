@@ -108,6 +108,11 @@ export function newRecord(about: RunDescription, now: string): RunRecord {
   };
 }
 
+/** A record that did not come from a file, checked; undefined where it is none. */
+export function parseRecord(value: unknown): RunRecord | undefined {
+  return recordSchema.safeParse(value).data;
+}
+
 /** The record of a run folder; a missing or damaged one is a `DataError`. */
 export async function readRun(folder: string): Promise<RunRecord> {
   const file = join(resolve(folder), runFile);

@@ -62,21 +62,29 @@ export function policyOf(logits: Tensor): Tensor {
   return div(add(softmax(logits), 1e-8), 1 + 1e-8 * logits.shape.at(-1)!);
 }
 
-/** The loss and its three parts, averaged over steps and agents. */
+/** Means over all agents of a run, [T, 1] each: of the returns, and of the critic's estimates. */
+export interface StepMeans {
+  readonly returns: Tensor;
+  readonly values: Tensor;
+}
+
+/** The loss and its three parts, averaged over steps and agents; `means`, where these are not all agents of the run. */
 export function a2cLoss(
   { logits, value: V }: AgentOutput,
   actions: Tensor,
   G: Tensor,
   { valueCoef, advantage }: Pick<A2cSettings, "valueCoef" | "advantage">,
   entropyCoef: Tensor | number,
+  means?: StepMeans,
 ): { loss: Tensor; policyLoss: Tensor; valueLoss: Tensor; entropy: Tensor } {
   const logPi = log(policyOf(logits));
   const chosen = sum(mul(logPi, oneHot(actions, logits.shape.at(-1)!)), { axes: -1 });
   const overAgents = (x: Tensor): Tensor => mean(x, { axes: 1, keep: true });
-  const baseline = advantage === "a2c" ? V : overAgents(V);
+  const meanReturn = means?.returns ?? overAgents(G);
+  const baseline = advantage === "a2c" ? V : (means?.values ?? overAgents(V));
   const policyLoss = neg(mean(mul(chosen, stopGradient(sub(G, baseline)))));
-  const spread = sub(G, overAgents(G));
-  const error = sub(advantage === "a2c" ? G : overAgents(G), V);
+  const spread = sub(G, meanReturn);
+  const error = sub(advantage === "a2c" ? G : meanReturn, V);
   // mean_ij (G_j - V_i)² = mean_i (mean_j G_j - V_i)² + the variance of G
   const squares = mean(mul(error, error));
   const valueLoss = advantage === "a2c" ? squares : add(squares, mean(mul(spread, spread)));

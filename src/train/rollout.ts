@@ -3,6 +3,8 @@ import type { Actor, Decision } from "./actor.ts";
 
 /** Where agents act: all of them take a step together. */
 export interface Environment {
+  /** Name by which threads know their part of it. */
+  readonly name?: string;
   readonly agents: number;
   /** Steps per episode. */
   readonly steps: number;

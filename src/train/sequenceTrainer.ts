@@ -1,28 +1,13 @@
 /**
- * Trains and evaluates a system that reads a stream of tokens: the compiled step, and nothing of the loop.
+ * Trains a system that reads a stream of tokens: the compiled step, and nothing of the loop.
  *
  * A batch says where logits and loss are wanted, and with which weight. The recurrent state is carried from window
  * to window, gradients are not.
  */
 import { grad } from "../compile/grad.ts";
-import { DataError, UsageError } from "../errors.ts";
-import {
-  add,
-  argmax,
-  classLosses,
-  crossEntropy,
-  exp,
-  input,
-  neg,
-  type Shape,
-  sameShape,
-  scoped,
-  showType,
-  state,
-  stateAttrs,
-  type Tensor,
-} from "../graph/index.ts";
-import type { SequenceModel, WindowInput, WindowOutput } from "../model/sequence.ts";
+import { DataError } from "../errors.ts";
+import { input, sameShape, scoped, showType, stateAttrs } from "../graph/index.ts";
+import type { SequenceModel } from "../model/sequence.ts";
 import { ProgramCache } from "../runtime/cache.ts";
 import type { HostData, HostTensor } from "../runtime/host.ts";
 import {
@@ -34,22 +19,14 @@ import {
 } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
 import { clipByNorm, globalNorm, movingAverage, type Optimizer } from "./optimizers.ts";
-
-/** A window of B rows and T tokens each; arrays are time-major, entry (t, b) is at t · B + b. */
-export interface TokenBatch {
-  readonly batch: number;
-  readonly window: number;
-  /** [T, B] */
-  readonly tokens: Int32Array;
-  /** f32 [T, B]: 0 at padding. Absent when nothing is padded. */
-  readonly mask?: Float32Array;
-  /** i32 [B, Q]: where logits are wanted; absent: everywhere. With Q = 0 the window is only read. */
-  readonly positions?: Int32Array;
-  /** i32 [B, Q], or [T, B] */
-  readonly targets: Int32Array;
-  /** f32, as the targets: weight of each in the loss, which is the weighted mean. */
-  readonly lossMask: Float32Array;
-}
+import {
+  compileOptions,
+  inputsOf,
+  lossWindow,
+  readWindow,
+  shapeName,
+  type TokenBatch,
+} from "./sequenceWindow.ts";
 
 /** How a system is trained. */
 export interface TrainerSettings {
@@ -76,26 +53,6 @@ export interface TrainStep {
   readonly fallback: boolean;
   /** The first tensor that was not finite: the weights and the state were left as they had been. */
   readonly nonFinite?: string;
-}
-
-/** A window under evaluation; the arrays are overwritten by the next. */
-export interface EvaluatedWindow {
-  /** Weighted mean over the window. */
-  readonly loss: number;
-  /** f32, as the targets: the loss of each. */
-  readonly losses: Float32Array;
-  /** i32, as the targets: the most probable token at each. */
-  readonly predicted: Int32Array;
-  /** f32, the targets' shape and one axis more: what the output layer read, if it was asked for. */
-  readonly hidden?: Float32Array;
-  /** f32, as the targets: the probability of that token, where it was asked for. */
-  readonly confidence?: Float32Array;
-}
-
-/** What an evaluation computes beside the losses. */
-interface Wanted {
-  readonly hidden?: boolean;
-  readonly confidence?: boolean;
 }
 
 /** Tensors of a trainer as a checkpoint holds them. */
@@ -157,7 +114,7 @@ export class SequenceTrainer {
       averaging = this.averaging,
     }: { learningRate: number; key: RunKey; averaging?: boolean },
   ): Promise<TrainStep> {
-    if (batch.positions?.length === 0) return this.read(batch);
+    if (batch.positions?.length === 0) return this.read(batch, key);
     const phase = averaging ? "averaging" : "first";
     const inputs = { ...inputsOf(batch), learningRate };
     let program = await this.program(phase, batch, false);
@@ -173,9 +130,12 @@ export class SequenceTrainer {
   }
 
   /** Reads a window that has nothing to learn from: only the recurrent state moves on. */
-  private async read(batch: TokenBatch): Promise<TrainStep> {
-    const program = await this.program("read", batch, true);
-    await program.run(inputsOf(batch));
+  private async read(batch: TokenBatch, key: RunKey): Promise<TrainStep> {
+    // Without a state nothing is left of what was read.
+    if (this.model.recurrent.length > 0) {
+      const program = await this.program("read", batch, true);
+      await program.run(inputsOf(batch), key);
+    }
     return { loss: 0, gradNorm: 0, predicted: nothing, fallback: false };
   }
 
@@ -189,7 +149,10 @@ export class SequenceTrainer {
 
   private program(phase: Phase, batch: TokenBatch, exact: boolean): Promise<Program> {
     return this.programs.get(`${phase} ${shapeName(batch)}${exact ? " exact" : ""}`, () =>
-      compile(this.spec(phase, batch, exact), { ...this.options, state: this.state }),
+      compile(this.spec(phase, batch, exact), {
+        ...compileOptions(this.model, this.options),
+        state: this.state,
+      }),
     );
   }
 
@@ -311,172 +274,4 @@ export class SequenceTrainer {
   async release(): Promise<void> {
     await this.programs.release();
   }
-}
-
-/** Runs a stream through fixed weights, window by window. */
-export class SequenceEvaluator {
-  private readonly state = new State();
-  private readonly programs = new ProgramCache();
-
-  constructor(
-    private readonly model: SequenceModel,
-    private readonly options: Omit<CompileOptions, "state">,
-  ) {
-    for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
-  }
-
-  /** Takes over weights by name. */
-  load(weights: ReadonlyMap<string, ArrayLike<number>>): void {
-    for (const [name, values] of weights) this.state.set(name, values);
-  }
-
-  /** Starts a stream of `batch` rows, each from the same state; where none is given from the system's own start. */
-  start(batch: number, row: ReadonlyMap<string, Float32Array> = new Map()): void {
-    for (const part of this.model.recurrent) {
-      const shape = part.shape(batch);
-      const initial = part.initial ?? { kind: "zeros" as const };
-      const name = evalPrefix(batch) + part.name;
-      this.state.reset({ name, shape, dtype: "f32", initial });
-      const values = row.get(part.name);
-      const { data } = this.state.get(name);
-      if (values) for (let b = 0; b < batch; b++) (data as Float32Array).set(values, b * values.length);
-    }
-  }
-
-  /**
-   * Reads one window and evaluates it where the batch asks for it, softened by a temperature if one is given, with what
-   * else is wanted.
-   */
-  async run(
-    batch: TokenBatch,
-    { temperature, hidden = false, confidence = false }: { temperature?: number } & Wanted = {},
-  ): Promise<EvaluatedWindow> {
-    const isSoftened = temperature !== undefined;
-    const form = Object.entries({ softened: isSoftened, hidden, confidence }).filter(
-      ([, isWanted]) => isWanted,
-    );
-    const name = [shapeName(batch), ...form.map(([part]) => part)].join(" ");
-    const program = await this.programs.get(name, () => {
-      const prefix = evalPrefix(batch.batch);
-      const isRead = batch.positions?.length === 0;
-      const how = { ...evaluation, ...(isSoftened ? { temperature: input("temperature", []) } : {}) };
-      const { updates, outputs } = isRead
-        ? { ...readWindow(this.model, batch, prefix, evaluation), outputs: {} }
-        : evaluated(lossWindow(this.model, batch, prefix, how), { hidden, confidence });
-      return compile({ name: "evaluate", outputs, updates }, { ...this.options, state: this.state });
-    });
-    if (isSoftened && !program.plan.inputs.has("temperature")) {
-      throw new UsageError("temperature: the system has none", {
-        hint: "the language models awd-lstm, awd-fwm and awd-txl do",
-      });
-    }
-    const out = await program.run({ ...inputsOf(batch), ...(isSoftened ? { temperature } : {}) });
-    return {
-      loss: Number(out.loss?.[0] ?? 0),
-      losses: (out.losses ?? new Float32Array(0)) as Float32Array,
-      predicted: (out.predicted ?? nothing) as Int32Array,
-      ...(out.hidden ? { hidden: out.hidden as Float32Array } : {}),
-      ...(out.confidence ? { confidence: out.confidence as Float32Array } : {}),
-    };
-  }
-
-  /** Frees all compiled programs. */
-  async release(): Promise<void> {
-    await this.programs.release();
-  }
-}
-
-/** Nobody looks at a residual there. */
-const evaluation = { training: false, exact: true };
-
-function evaluated({ updates, loss, losses, predicted, hidden, confidence }: LossWindow, wanted: Wanted) {
-  if (wanted.hidden && !hidden) {
-    throw new UsageError("the system shows no hidden vectors", {
-      hint: "the language models awd-lstm, awd-fwm and awd-txl do",
-    });
-  }
-  return {
-    updates,
-    outputs: {
-      loss,
-      losses,
-      ...(predicted ? { predicted } : {}),
-      ...(wanted.hidden && hidden ? { hidden } : {}),
-      ...(wanted.confidence && confidence ? { confidence } : {}),
-    },
-  };
-}
-
-function evalPrefix(batch: number): string {
-  return `eval${batch}.`;
-}
-
-/** What a compiled program depends on. */
-function shapeName({ batch, window, mask, positions }: TokenBatch): string {
-  const wanted = positions ? positions.length / batch : "all";
-  return `${batch}x${window} ${wanted} ${mask ? "padded" : "full"}`;
-}
-
-function inputsOf({ tokens, mask, positions, targets, lossMask }: TokenBatch): Record<string, HostData> {
-  if (positions?.length === 0) return { tokens, ...(mask ? { mask } : {}) };
-  return { tokens, ...(mask ? { mask } : {}), ...(positions ? { positions } : {}), targets, lossMask };
-}
-
-interface BuiltWindow extends Omit<WindowOutput, "state"> {
-  readonly updates: readonly (readonly [Tensor, Tensor])[];
-}
-
-function readWindow(
-  model: SequenceModel,
-  { batch: B, window: T, mask, positions }: TokenBatch,
-  prefix: string,
-  how: Pick<WindowInput, "training" | "exact" | "temperature">,
-): BuiltWindow {
-  const before = model.recurrent.map(({ name, shape, initial }) => state(prefix + name, shape(B), initial));
-  // A window that is only read still needs a place to look at; what it gives is left out of the program.
-  const wanted: Shape | undefined = positions && [B, Math.max(1, positions.length / B)];
-  const { state: after, ...made } = model.window({
-    tokens: input("tokens", [T, B], "i32"),
-    state: before,
-    ...how,
-    ...(mask ? { mask: input("mask", [T, B]) } : {}),
-    ...(wanted ? { positions: input("positions", wanted, "i32") } : {}),
-  });
-  return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
-}
-
-/** A window with its losses. */
-export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
-  readonly loss: Tensor;
-  /** The loss and the system's penalty. */
-  readonly objective: Tensor;
-  readonly losses: Tensor;
-  /** Absent where the system gives losses without all logits at once. */
-  readonly predicted?: Tensor;
-  /** Probability of what is predicted. */
-  readonly confidence?: Tensor;
-}
-
-/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
-export function lossWindow(
-  model: SequenceModel,
-  batch: TokenBatch,
-  prefix: string,
-  how: Pick<WindowInput, "training" | "exact" | "temperature">,
-): LossWindow {
-  const { logits, loss: lossOf, losses: lossesOf, penalty, ...built } = readWindow(model, batch, prefix, how);
-  return scoped("output", () => {
-    const wanted = logits.shape.slice(0, -1);
-    const targets = input("targets", wanted, "i32");
-    const lossMask = input("lossMask", wanted);
-    const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
-    const predicted = lossesOf ? undefined : argmax(logits);
-    return {
-      ...built,
-      loss,
-      objective: penalty ? add(loss, penalty) : loss,
-      losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
-      ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
-    };
-  });
 }

@@ -136,42 +136,51 @@ describe("onnxruntime-web in Chromium", skipUnless(found.path !== "", `no browse
       ({ page } = await open("/plain"));
     });
 
-    test("exported, answers with ONNX Runtime alone", async () => {
-      const { bytes, inputs } = exportModel(savedModel(smallSystems.fwm), { batch: 2 }, "0.0.0");
-      server.files.set("/step.onnx", bytes);
-      const tokens = [3, 141];
-      const feeds = inputs.map(({ name, shape, dtype }) => ({
-        name,
-        type: dtype === "i32" ? ("int32" as const) : ("float32" as const),
-        shape,
-        data: name === "tokens" ? tokens : new Array<number>(shape.reduce((a, b) => a * b, 1)).fill(0),
-      }));
-      const got = await page.evaluate((given) => casePage.runModel("/step.onnx", given), feeds);
-      const { logits, state } = streamed(smallSystems.fwm, [tokens]);
-      const tolerance = { rtol: 1e-4, atol: 1e-5 };
-      expectClose(got.logits!, logits[0]!, tolerance);
-      for (const [name, { data }] of Object.entries(state))
-        expectClose(got[`next_${name}`]!, data, tolerance);
-    });
+    test.each(Object.entries(smallSystems))(
+      "%s, exported, answers with ONNX Runtime alone",
+      async (_, system) => {
+        const { bytes, inputs } = exportModel(savedModel(system), { batch: 2 }, "0.0.0");
+        server.files.set("/step.onnx", bytes);
+        const tokens = [3, 141];
+        const feeds = inputs.map(({ name, shape, dtype }) => ({
+          name,
+          type: dtype === "i32" ? ("int32" as const) : ("float32" as const),
+          shape,
+          data: name === "tokens" ? tokens : new Array<number>(shape.reduce((a, b) => a * b, 1)).fill(0),
+        }));
+        const got = await page.evaluate((given) => casePage.runModel("/step.onnx", given), feeds);
+        const { logits, state } = streamed(system, [tokens]);
+        const tolerance = { rtol: 1e-4, atol: 1e-5 };
+        expectClose(got.logits!, logits[0]!, tolerance);
+        for (const [name, { data }] of Object.entries(state))
+          expectClose(got[`next_${name}`]!, data, tolerance);
+      },
+    );
 
-    test("as a folder, answers as it does in Node", async () => {
-      const { config, model, files } = savedModel(smallSystems.fwm);
-      const vocab = files["vocab.json"];
-      const safetensors = encodeSafetensors(model);
-      server.files.set("/model/config.json", new TextEncoder().encode(JSON.stringify(config)));
-      server.files.set("/model/model.safetensors", safetensors);
-      server.files.set("/model/vocab.json", vocab);
-      const [text, question] = ["mary went to the kitchen .", "where is mary ?"];
-      const got = await page.evaluate((given) => casePage.ask("/model", ...given), [text, question] as const);
+    test.each(Object.entries(smallSystems))(
+      "%s, as a folder, answers as it does in Node",
+      async (_, system) => {
+        const { config, model, files } = savedModel(system);
+        const vocab = files["vocab.json"];
+        const safetensors = encodeSafetensors(model);
+        server.files.set("/model/config.json", new TextEncoder().encode(JSON.stringify(config)));
+        server.files.set("/model/model.safetensors", safetensors);
+        server.files.set("/model/vocab.json", vocab);
+        const [text, question] = ["mary went to the kitchen .", "where is mary ?"];
+        const got = await page.evaluate((given) => casePage.ask("/model", ...given), [
+          text,
+          question,
+        ] as const);
 
-      const inNode = modelFromBytes({ config, safetensors, vocab }, { runtime: nodeRuntime });
-      const stream = inNode.stream();
-      await stream.read(text);
-      const { answers } = await stream.ask(question);
-      await inNode.release();
-      expect(got.map(({ word }) => word)).toEqual(answers.map(({ word }) => word));
-      const shares = (of: typeof answers) => of.map(({ probability }) => probability);
-      expectClose(shares(got), shares(answers), { rtol: 1e-4, atol: 0 });
-    });
+        const inNode = modelFromBytes({ config, safetensors, vocab }, { runtime: nodeRuntime });
+        const stream = inNode.stream();
+        await stream.read(text);
+        const { answers } = await stream.ask(question);
+        await inNode.release();
+        expect(got.map(({ word }) => word)).toEqual(answers.map(({ word }) => word));
+        const shares = (of: typeof answers) => of.map(({ probability }) => probability);
+        expectClose(shares(got), shares(answers), { rtol: 1e-4, atol: 0 });
+      },
+    );
   });
 });

@@ -37,14 +37,16 @@ export interface RunSettings {
   readonly env?: Record<string, string>;
   readonly terminal?: boolean;
   readonly signals?: SignalSource;
+  /** What is typed in or piped in. */
+  readonly typed?: string;
 }
 
 /** Runs a command line; returns its exit code and what it wrote. */
 export async function run(argv: readonly string[], settings: RunSettings = {}) {
-  const { program = fwm, env = {}, terminal = false, signals } = settings;
+  const { program = fwm, env = {}, terminal = false, signals, typed } = settings;
   const stdout = new Written(terminal);
   const stderr = new Written(terminal);
-  const surroundings = { stdout, stderr, stdin: Readable.from([]), env };
+  const surroundings = { stdout, stderr, stdin: Readable.from(typed === undefined ? [] : [typed]), env };
   const code = await runProgram(program, argv, surroundings, signals);
   return { code, stdout: stdout.text, stderr: stderr.text };
 }

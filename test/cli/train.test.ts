@@ -81,9 +81,7 @@ function start(argv: readonly string[]): {
 async function result(folder: string) {
   const metrics = await readMetrics(join(folder, "metrics.jsonl"), { withoutTimes: true });
   const { step, model, optimizer, state } = await loadCheckpoint(folder);
-  // The time spent is the clock's, not the seed's.
-  const { spent: _, ...seeded } = state as { spent: unknown };
-  return { metrics, step, model, optimizer, state: seeded };
+  return { metrics, step, model, optimizer, state };
 }
 
 let whole: Awaited<ReturnType<typeof result>>;

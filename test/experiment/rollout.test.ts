@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { sampleGraphSets } from "../../src/environment/index.ts";
-import { type Rollout, rollOut } from "../../src/experiment/rollout.ts";
+import { type Rollout, rollOut, type WalkStep } from "../../src/experiment/rollout.ts";
 import { FakeProcess, run } from "../cli/support.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-rollout-test-"));
@@ -119,13 +119,20 @@ describe("fwm rollout", () => {
 });
 
 /** The steps of an episode follow the graph and the released rules. */
-function checkEpisode({ graph, steps, total, shortestPath }: Rollout): void {
+function checkEpisode({ graph, steps, total, explorer, explorerSteps, shortestPath }: Rollout): void {
+  checkWalk(graph, steps, total);
+  checkWalk(graph, explorerSteps, explorer);
+  expect([explorerSteps[0]!.agent, explorerSteps[0]!.goal]).toEqual([steps[0]!.agent, steps[0]!.goal]);
+  for (const { policy } of steps) expect(policy.reduce((a, b) => a + b)).toBeCloseTo(1, 5);
+  expect(shortestPath).toBeGreaterThan(total);
+}
+
+function checkWalk(graph: Rollout["graph"], steps: readonly WalkStep[], total: number): void {
   expect(steps).toHaveLength(30);
   let [sum, failures] = [0, 0];
-  steps.forEach(({ agent: at, goal, action, to, reward, placed, policy, total: so }, t) => {
+  steps.forEach(({ agent: at, goal, action, to, reward, placed, total: so }, t) => {
     expect(to).toBe(graph[at]![action]);
     expect(reward).toBe(to === goal ? 10 : to === null ? -0.05 : 0);
-    expect(policy.reduce((a, b) => a + b)).toBeCloseTo(1, 5);
     sum += reward;
     expect(so).toBeCloseTo(sum, 9);
     if (to !== goal) failures++;
@@ -137,5 +144,4 @@ function checkEpisode({ graph, steps, total, shortestPath }: Rollout): void {
     if (next && placed) expect(next.goal).not.toBe(goal);
   });
   expect(total).toBeCloseTo(sum, 9);
-  expect(shortestPath).toBeGreaterThan(total);
 }

@@ -245,9 +245,7 @@ describe("a search in rounds", () => {
     const without = { withoutTimes: true };
     expect(await readMetrics(paused, without)).toEqual(await readMetrics(member!.folder, without));
     const [a, b] = [await loadCheckpoint(paused), await loadCheckpoint(member!.folder)];
-    const { spent: _, ...straight } = b.state as { spent: unknown };
-    expect([a.step, a.model]).toEqual([b.step, b.model]);
-    expect(a.state).toMatchObject(straight);
+    expect([a.step, a.model, a.state]).toEqual([b.step, b.model, b.state]);
   });
 
   // In the first round, where it ends, in the second, in the third.

@@ -1,7 +1,7 @@
 /** A kind of experiment in a few lines: one weight, pulled towards a target with noise. No engine, no data. */
 import { z } from "zod";
 import { defineKind } from "../../src/experiment/defineKind.ts";
-import { type BaseEvaluation, loopFields, type Session } from "../../src/experiment/kind.ts";
+import { type BaseEvaluation, loopFields, type Session, untilLastStep } from "../../src/experiment/kind.ts";
 import { registerExperiments, registerKind } from "../../src/experiment/registry.ts";
 import { keyOf, normal } from "../../src/random.ts";
 
@@ -65,9 +65,7 @@ const training = {
   logEvery: 10,
   evalEvery: 20,
   saveEvery: 5,
-  patience: 0,
-  minutes: 0,
-  processorMinutes: 0,
+  ...untilLastStep,
 };
 /** Registers the kind and an experiment of it. */
 export function registerToy(): void {

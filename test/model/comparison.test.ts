@@ -9,7 +9,7 @@ import { jbfwDefaults, jbfwModel } from "../../src/model/jbfwModel.ts";
 import { lstmBaseline, lstmDefaults } from "../../src/model/lstmModel.ts";
 import { mnmDefaults, mnmModel } from "../../src/model/mnmModel.ts";
 import { buildSystem, type SystemSettings, systemSchema } from "../../src/model/registry.ts";
-import { countWeights, type SequenceModel } from "../../src/model/sequence.ts";
+import { countState, countWeights, type SequenceModel } from "../../src/model/sequence.ts";
 import { transformerXlDefaults } from "../../src/model/transformerXlModel.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, normals } from "../support/check.ts";
@@ -92,15 +92,16 @@ describe("numbers of weights (section 12 of the specification)", () => {
     expect(Math.abs(delta! / fwm! - 1)).toBeLessThan(1e-3);
   });
 
-  test("state per row: 4,096 in four LSTM layers, 262,656 in Ba's fast weights, 30,512 and the read in MNM-p", () => {
-    const variables = (settings: SystemSettings): number =>
-      buildSystem(settings).recurrent.reduce(
-        (total, { shape }) => total + shape(1).reduce((a, b) => a * b, 1),
-        0,
-      );
-    expect(variables(lstmBaseline)).toBe(4096);
-    expect(variables(jbfwDefaults)).toBe(262_656);
-    expect(variables(mnmDefaults)).toBe(30_512 + 100);
+  const states: [string, SystemSettings, number][] = [
+    ["FWM", fwmDefaults, 33_280],
+    ["LSTM, four layers of 512", lstmBaseline, 4096],
+    ["Transformer-XL: three caches and their length", transformerXlDefaults, 3 * 1200 * 512 + 1],
+    ["MNM-p: as the paper counts, and the last read", mnmDefaults, 30_512 + 100],
+    ["fast weights of Ba et al.", jbfwDefaults, 262_656],
+    ["delta network", deltaNetDefaults, 3 * 4 * 32 * 32],
+  ];
+  test.each(states)("state variables of a row: %s", (_, settings, count) => {
+    expect(countState(buildSystem(settings), 1)).toBe(count);
   });
 });
 
@@ -153,6 +154,42 @@ describe("traces", () => {
       expect(Array.from(values.slice(0, 2))).toEqual([0, 0]);
       expectClose([values.slice(2).reduce((a, b) => a + b, 0)], [1], { rtol: 1e-6, atol: 0 });
     }
+  });
+
+  test("Ba's fast weights: what each state before the token adds to A g, as the last A has it", () => {
+    const { innerSteps, decay, fastRate, hidden } = smallSystems.jbfw;
+    const { rows, history } = traced(smallSystems.jbfw, 6);
+    expect(rows.map(({ name }) => name)).toEqual(["inner step 1", "inner step 2"]);
+    // A before the last token, built up write by write; g A g is the sum of what the rows weigh.
+    let A = new Float64Array(hidden ** 2);
+    for (const { state: h } of history.slice(0, -1)) {
+      A = A.map((a, i) => decay * a + fastRate * h![Math.floor(i / hidden)]! * h![i % hidden]!);
+    }
+    const last = history.at(-1)!;
+    for (let j = 0; j < innerSteps; j++) {
+      const g = last.queries!.slice(j * hidden, (j + 1) * hidden);
+      const want = A.reduce((total, a, i) => total + a * g[Math.floor(i / hidden)]! * g[i % hidden]!, 0);
+      const got = history.reduce(
+        (total, { state: h }, t) =>
+          total + rows[j]!.values[t]! * h!.reduce((sum, x, n) => sum + x * g[n]!, 0),
+        0,
+      );
+      expectClose([got], [want], { rtol: 1e-5, atol: 1e-7 });
+      expect(rows[j]!.values.at(-1)).toBe(0);
+    }
+  });
+
+  test("delta network: every layer's and head's query beside the keys so far", () => {
+    const { rows, history } = traced(smallSystems["delta-net"], 4);
+    expect(rows).toHaveLength(4);
+    expect(rows[3]!.name).toBe("layer 2 head 2");
+    const [d, i] = [smallSystems["delta-net"].hidden / 2, 3];
+    const at = (x: Float32Array): number[] => Array.from(x.slice(i * d, (i + 1) * d));
+    const query = at(history.at(-1)!.queries!);
+    // Keys are positive and add up to 1.
+    expectClose([query.reduce((a, b) => a + b, 0)], [1], { rtol: 1e-6, atol: 0 });
+    const want = history.map(({ keys }) => at(keys!).reduce((total, x, n) => total + x * query[n]!, 0));
+    expectClose(rows[i]!.values, want, { rtol: 1e-5, atol: 1e-7 });
   });
 
   test("reads of MNM-p: the best match of each read key among each token's write keys", () => {

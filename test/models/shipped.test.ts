@@ -9,7 +9,7 @@ import { loadModel } from "../../src/inference/load.ts";
 import { buildModel, type FwmModel, tokenModelConfig } from "../../src/inference/model.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { loadModelFolder } from "../../src/store/modelFolder.ts";
-import { SequenceEvaluator } from "../../src/train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../src/train/sequenceEvaluator.ts";
 
 const folder = join(import.meta.dirname, "../../models/catbabi-qa");
 

@@ -2,7 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { type Agent, lstmAgent } from "../../src/model/agents.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
-import { A2cTrainer, type A2cTrainerSettings } from "../../src/train/a2cTrainer.ts";
+import { A2cTrainer } from "../../src/train/a2cTrainer.ts";
+import type { A2cTrainerSettings } from "../../src/train/agentTrainer.ts";
 import { sgd } from "../../src/train/optimizers.ts";
 import type { Environment } from "../../src/train/rollout.ts";
 import { expectClose, normals } from "../support/check.ts";

@@ -4,7 +4,7 @@ import { buildSystem } from "../../model/registry.ts";
 import { countState, countWeights } from "../../model/sequence.ts";
 import { defineKind } from "../defineKind.ts";
 import { type CatbabiEvaluation, evaluationOptions, isStretch, type StretchEvaluation } from "./options.ts";
-import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine } from "./present.ts";
+import { accuracyFigure, answersCard, published, showAnswers, showAnswersLine, taskBars } from "./present.ts";
 import { showStretch, showStretchLine } from "./presentStretch.ts";
 import { type CatbabiPaper, type CatbabiSettings, catbabiSchema, renamedSettings } from "./settings.ts";
 
@@ -26,8 +26,8 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation | StretchEv
   shown: "loss",
   steps: ({ training }) => training.steps,
   countWeights: ({ system }) => countWeights(buildSystem(system)),
-  countState: ({ system, training }) =>
-    countState(buildSystem(system), Math.max(training.batch, training.evalBatch)),
+  countState: ({ system, training }, rows = Math.max(training.batch, training.evalBatch)) =>
+    countState(buildSystem(system), rows),
   fitToData: async (settings) => (await import("./stories.ts")).fitToStories(settings),
   open: async (settings, context) => (await import("./session.ts")).openCatbabi(settings, context),
   evaluationOptions,
@@ -48,6 +48,7 @@ export const catbabi = defineKind<CatbabiSettings, CatbabiEvaluation | StretchEv
     return answersCard(result, evaluation, about);
   },
   figure: (runs) => Promise.resolve(accuracyFigure(runs)),
+  bars: taskBars,
   benchRows: ({ task, system, training }, { batches = [32, 64], window = training.window, mode = "both" }) =>
     (mode === "both" ? (["qa", "lm"] as const) : [mode as "qa" | "lm"]).flatMap((each) =>
       batches.map((batch) => ({

@@ -4,7 +4,7 @@
  */
 import type { Batch } from "../../data/batches.ts";
 import { padId } from "../../data/vocabulary.ts";
-import type { TokenBatch } from "../../train/sequenceTrainer.ts";
+import type { TokenBatch } from "../../train/sequenceWindow.ts";
 
 /** QA: only answers count. LM: every next token. */
 export type Mode = "qa" | "lm";

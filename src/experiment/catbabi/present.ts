@@ -1,11 +1,16 @@
 /** How an evaluation on catbAbI, its model and its curves are presented. */
 import { basename, resolve } from "node:path";
+import { z } from "zod";
+import { taskNames } from "../../babi/format.ts";
+import { DataError } from "../../errors.ts";
+import type { BarsSpec } from "../../report/bars.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.ts";
 import { type RunResult, stepsOf } from "../../report/result.ts";
 import { percent, table, thousands } from "../../report/table.ts";
 import type { ReportedRun } from "../kind.ts";
-import type { CatbabiEvaluation } from "./options.ts";
+import type { CatbabiEvaluation, StretchEvaluation } from "./options.ts";
+import { stretchSection } from "./presentStretch.ts";
 import type { CatbabiPaper } from "./settings.ts";
 
 /** The paper's test result for the same experiment; null for generated and own stories, of which it says nothing. */
@@ -49,30 +54,6 @@ export function showAnswersLine(evaluation: CatbabiEvaluation, known: CatbabiPap
     `perplexity ${perplexity.toFixed(3)}${paper ? `  (paper, test: ${percent(paper.accuracy)})` : ""}`
   );
 }
-
-/** The names of bAbI's tasks. */
-const taskNames: readonly string[] = [
-  "single supporting fact",
-  "two supporting facts",
-  "three supporting facts",
-  "two-argument relations",
-  "three-argument relations",
-  "yes/no questions",
-  "counting",
-  "lists and sets",
-  "simple negation",
-  "indefinite knowledge",
-  "basic coreference",
-  "conjunction",
-  "compound coreference",
-  "time reasoning",
-  "basic deduction",
-  "basic induction",
-  "positional reasoning",
-  "size reasoning",
-  "path finding",
-  "agent's motivations",
-];
 
 /** The card of a model that answers, as Markdown. */
 export function answersCard(
@@ -119,7 +100,11 @@ ${rows.join("\n")}
 It knows ${words} kinds of sentences; other words are refused, other sentences mean nothing to it.${
     weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
   } It answers with one word, always, also when the story does not say.
-`;
+${(about.further ?? []).filter(isStretchScore).map(stretchSection).join("\n")}`;
+}
+
+function isStretchScore(score: object): score is StretchEvaluation {
+  return "suite" in score && score.suite === "stretch";
 }
 
 /** Validation accuracy over steps: every run, the authors' points as far as the runs went, the published result. */
@@ -163,5 +148,32 @@ export function accuracyFigure(runs: readonly ReportedRun<CatbabiPaper>[]): Figu
     percent: true,
     lines: theirs.points.length > 0 ? [...ours, theirs] : ours,
     marks: paper ? [{ name: `paper, test: ${percent(paper.accuracy)}`, y: paper.accuracy }] : [],
+  };
+}
+
+const perTaskSchema = z.object({
+  split: z.string(),
+  perTask: z.record(z.string(), z.object({ accuracy: z.number() })),
+});
+
+/** Accuracy on each task, one colour per evaluation. */
+export function taskBars(
+  evaluations: readonly { readonly name: string; readonly evaluation: unknown }[],
+): BarsSpec {
+  const read = evaluations.map(({ name, evaluation }) => {
+    const parsed = perTaskSchema.safeParse(evaluation);
+    if (!parsed.success) throw new DataError(`${name}: no evaluation by task`, { hint: "report it again" });
+    return { name, ...parsed.data };
+  });
+  const splits = [...new Set(read.map(({ split }) => split))];
+  return {
+    title: `Accuracy by task, ${splits.join(" and ")}`,
+    x: "task",
+    y: "accuracy",
+    percent: true,
+    series: read.map(({ name, split, perTask }) => ({
+      name: splits.length > 1 ? `${name}, ${split}` : name,
+      values: Object.fromEntries(Object.entries(perTask).map(([task, { accuracy }]) => [task, accuracy])),
+    })),
   };
 }

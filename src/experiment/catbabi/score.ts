@@ -1,7 +1,7 @@
 /** How answers are scored: accuracy over all questions and per task, and the authors' perplexity. */
 
 import { epochBatches } from "../../data/batches.ts";
-import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { answerLoss, correctAnswers, type Mode, type Objective, objectiveOf } from "./objective.ts";
 
 /** Right answers out of questions. */
@@ -81,8 +81,9 @@ export async function scoreStream(
     const window = objectiveOf(batch, options.mode);
     scorer.add(window, await evaluator.run(window), batch.tasks);
     await options.onWindow?.(++done);
-    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
-    await new Promise((resolve) => setImmediate(resolve));
+    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows. A timer, because
+    // browsers have no setImmediate.
+    await new Promise((resolve) => setTimeout(resolve, 0));
     if (options.signal?.aborted) return undefined;
   }
   return scorer.score();

@@ -11,9 +11,10 @@ import type { LoadedModel } from "../../store/modelFolder.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
 import { baseRate, optimizersOf, startsAveraging } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
-import { SequenceEvaluator, SequenceTrainer } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { checkWords } from "../words.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
@@ -154,6 +155,7 @@ class CatbabiSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     const weights = fittingWeights(folder, this.trainer.model.parameters);
     if (this.stories.ownTasks) checkWords(folder, this.stories.vocabulary.words, storiesHint);
     checkEquations(folder, this.settings);

@@ -6,7 +6,7 @@ import { fwmDefaults } from "../../model/fwmModel.ts";
 import { systemSchema } from "../../model/registry.ts";
 import { size } from "../../model/sequence.ts";
 import { optimizerSchema, scheduleSchema } from "../../train/optimizerSettings.ts";
-import { type Experiment, loopFields } from "../kind.ts";
+import { type Experiment, loopFields, untilLastStep } from "../kind.ts";
 
 /** How often each task is generated. */
 const samplingSchema = z.discriminatedUnion("name", [
@@ -99,6 +99,9 @@ export interface CatbabiPaper {
   /** On the test split, mean of the paper's seeds. */
   readonly accuracy: number;
   readonly perplexity: number;
+  /** Trained weights and state variables ("activations") of the system, rounded as the paper has them. */
+  readonly weights?: number;
+  readonly stateVariables?: number;
   /** Validation accuracy while the authors' released run trained, read off their plot: ± 0.003. */
   readonly curve?: readonly { readonly step: number; readonly accuracy: number }[];
 }
@@ -140,9 +143,7 @@ export const releasedTraining: CatbabiSettings["training"] = {
   evalEvery: 250,
   evalBatch: 128,
   saveEvery: 250,
-  patience: 0,
-  minutes: 0,
-  processorMinutes: 0,
+  ...untilLastStep,
 };
 
 /** Names that settings had in version 0.1. */

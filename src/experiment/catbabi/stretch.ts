@@ -9,7 +9,7 @@ import { catbabiVocabulary } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
 import { checkWords } from "../words.ts";
 import { correctAnswers, type Mode, objectiveOf } from "./objective.ts";

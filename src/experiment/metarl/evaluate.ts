@@ -17,6 +17,7 @@ import { expectTensors } from "../../store/safetensors.ts";
 import { Actor } from "../../train/actor.ts";
 import { rollout } from "../../train/rollout.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
+import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
 import {
   type BaselineReturns,
   type MeanReturn,
@@ -24,7 +25,6 @@ import {
   type MetarlOptions,
   usualEpisodes,
 } from "./options.ts";
-import { type AgentEnvironment, agentSizes, makeEnvironment } from "./session.ts";
 import type { MetarlSettings } from "./settings.ts";
 
 /** Places of an evaluation are drawn for episodes from here on; no training gets so far. */

@@ -1,31 +1,22 @@
 /** Training on random graphs: act in an episode, learn from it; evaluate on graphs that are not trained on. */
 import { z } from "zod";
-import {
-  actions,
-  fillUniform,
-  GraphEnvironment,
-  type GraphSplit,
-  type Graphs,
-  observationSize,
-  purpose,
-  sampleGraphSets,
-} from "../../environment/index.ts";
+import { sampleGraphSets } from "../../environment/index.ts";
 import { DataError } from "../../errors.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
 import { mean } from "../../statistics.ts";
 import type { LoadedModel } from "../../store/modelFolder.ts";
-import { A2cTrainer, type UpdateRates } from "../../train/a2cTrainer.ts";
+import { A2cTrainer } from "../../train/a2cTrainer.ts";
+import { GroupedA2cTrainer } from "../../train/agentGroups.ts";
+import type { AgentTrainer, UpdateRates } from "../../train/agentTrainer.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
-import { baseRate, optimizersOf } from "../../train/optimizerSettings.ts";
-import type { Environment } from "../../train/rollout.ts";
+import { baseRate } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
-import { type MetarlSettings, rulesOf } from "./settings.ts";
-
-/** Sizes of what agents see and do. */
-export const agentSizes = { observation: observationSize, actions };
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
+import { groupCount, openGroups, trainerSettings } from "./groups.ts";
+import type { MetarlSettings } from "./settings.ts";
 
 /** Samples the graphs and builds the agent that settings describe. */
 export function openMetarl(settings: MetarlSettings, context: Omit<SessionContext, "env">): MetarlSession {
@@ -35,7 +26,7 @@ export function openMetarl(settings: MetarlSettings, context: Omit<SessionContex
 /** An agent under training, with its graphs. */
 export class MetarlSession implements Session {
   readonly data = { notes: [] };
-  readonly trainer: A2cTrainer;
+  readonly trainer: AgentTrainer;
   readonly environments: Readonly<Record<"train" | "valid", AgentEnvironment>>;
   /** Episodes on validation graphs so far: each has places and actions of its own. */
   private evaluated = 0;
@@ -49,16 +40,16 @@ export class MetarlSession implements Session {
     const environment = (split: "train" | "valid"): AgentEnvironment =>
       makeEnvironment(task, graphs[split], training.seed, split);
     this.environments = { train: environment("train"), valid: environment("valid") };
-    this.trainer = new A2cTrainer(
-      buildAgent(system, agentSizes),
-      {
-        ...training,
-        optimizer: optimizersOf(training.optimizer).first,
-        steps: task.length,
-        observation: observationSize,
-      },
-      { runtime: nodeRuntime, ...(threads ? { threads } : {}), ...(device ? { device } : {}) },
-    );
+    const agent = buildAgent(system, agentSizes);
+    const groups = device === "cuda" ? 1 : groupCount(agent, training.agents, threads);
+    const options = { runtime: nodeRuntime, ...(threads ? { threads } : {}), ...(device ? { device } : {}) };
+    this.trainer =
+      groups === 1
+        ? new A2cTrainer(agent, trainerSettings(settings), options)
+        : new GroupedA2cTrainer(agent, trainerSettings(settings), openGroups(settings, groups), {
+            ...options,
+            threads: 1,
+          });
   }
 
   async step(episode: number): Promise<StepReport> {
@@ -95,6 +86,7 @@ export class MetarlSession implements Session {
   }
 
   init(folder: LoadedModel): void {
+    checkSystem(folder, this.settings.system.name);
     this.trainer.init(fittingWeights(folder, this.trainer.agent.parameters), folder.path);
   }
 
@@ -122,30 +114,4 @@ function evaluatedIn(state: unknown, path: string): number {
     reason: z.prettifyError(parsed.error),
     hint: "resume from another checkpoint with --from",
   });
-}
-
-/** Graphs as agents act on them. */
-export interface AgentEnvironment extends Environment {
-  readonly graphs: GraphEnvironment;
-}
-
-/** An environment over some graphs; places and actions depend on `seed` and `split`. */
-export function makeEnvironment(
-  task: MetarlSettings["task"],
-  graphs: Graphs,
-  seed: number,
-  split: GraphSplit,
-): AgentEnvironment {
-  const { rules, length: steps } = task;
-  const environment = new GraphEnvironment({ ...rulesOf(task), graphs, seed, split, rules, steps });
-  return {
-    graphs: environment,
-    agents: environment.agents,
-    steps,
-    reset: (episode) => environment.reset(episode),
-    observe: (into, offset) => environment.observe(into, offset),
-    step: (chosen) => environment.step(chosen),
-    meanReturn: () => environment.meanReturn(),
-    noise: (into, episode, step) => fillUniform(into, seed, purpose[`${split}Action`], episode, step),
-  };
 }

@@ -5,7 +5,7 @@ import { type AgentSettings, agentSchema } from "../../model/agentRegistry.ts";
 import { keysOf } from "../../model/fwm.ts";
 import { size } from "../../model/sequence.ts";
 import { plainOptimizerSchema, stepScheduleSchema } from "../../train/optimizerSettings.ts";
-import { type Experiment, loopFields } from "../kind.ts";
+import { type Experiment, loopFields, untilLastStep } from "../kind.ts";
 
 const fraction = z.number().min(0).max(1);
 
@@ -139,9 +139,7 @@ export const releasedMetarlTraining: MetarlSettings["training"] = {
   evalEvery: 250,
   evalEpisodes: 5,
   saveEvery: 500,
-  patience: 0,
-  minutes: 0,
-  processorMinutes: 0,
+  ...untilLastStep,
 };
 
 /** Minutes become seconds: few agents, for a few episodes. */

@@ -165,7 +165,9 @@ export async function sweepStates(members: readonly SweepMember[]): Promise<Memb
 }
 
 /** The record of a member's folder, checked to be of this member; undefined where there is nothing yet. */
-export async function memberRecord(member: SweepMember): Promise<RunRecord | undefined> {
+export async function memberRecord(
+  member: Pick<SweepMember, "folder" | "experiment" | "settings">,
+): Promise<RunRecord | undefined> {
   const record = await recordOf(member.folder);
   if (record) refuseForeign(member, record);
   return record;
@@ -187,7 +189,10 @@ async function recordOf(folder: string): Promise<RunRecord | undefined> {
   });
 }
 
-function refuseForeign({ folder, experiment, settings }: SweepMember, record: RunRecord): void {
+function refuseForeign(
+  { folder, experiment, settings }: Pick<SweepMember, "folder" | "experiment" | "settings">,
+  record: RunRecord,
+): void {
   // Parsed, so that a run of an older version has what newer ones added.
   const there = kindOf(settings).schema.safeParse(record.settings);
   const differences = settingsBetween(there.success ? there.data : record.settings, settings);

@@ -4,10 +4,11 @@
  */
 import { resolve } from "node:path";
 import { UsageError } from "../../errors.ts";
-import { type RunRecord, type RunState, readRun } from "../../store/runRecord.ts";
+import type { RunState } from "../../store/runRecord.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
-import { type RunContext, type RunPlan, trainRun } from "../trainRun.ts";
+import type { RunContext } from "../trainRun.ts";
 import { type MemberState, memberRecord, type SweepMember } from "./members.ts";
+import { trainMember } from "./trainMember.ts";
 
 /** A member to be trained to the end of a round. */
 export interface MemberTask {
@@ -74,37 +75,18 @@ export function embeddedQueue(context: EmbeddedContext): MemberQueue {
       if (!task) return undefined;
       const before = await memberRecord(task.member);
       context.callbacks?.onMember?.(task.member, before ? "interrupted" : "waiting");
-      const { state, note } = await trainMember(task, before === undefined, { ...context, signal });
+      const { callbacks, ...shared } = context;
+      const { member } = task;
+      const { state, note } = await trainMember(member, task, {
+        ...shared,
+        signal,
+        callbacks: {
+          onStep: (done, report, speed) => callbacks?.onStep?.(member, done, report, speed),
+          onEvaluation: (step, values) => callbacks?.onEvaluation?.(member, step, values),
+        },
+      });
       return { task, state, note };
     },
     close: () => Promise.resolve(),
   };
-}
-
-/** Trains a member to the end of a task. Its record decides how that was: only a failure is thrown on. */
-async function trainMember(
-  { member, steps, pauses }: MemberTask,
-  isNew: boolean,
-  context: EmbeddedContext & { readonly signal: AbortSignal },
-): Promise<RunRecord> {
-  const { folder, experiment, settings } = member;
-  const pause = pauses ? { pauseAt: steps } : {};
-  const plan: RunPlan = isNew
-    ? { action: "start", experiment, settings, folder, ...pause }
-    : { action: "resume", folder, ...pause };
-  const { callbacks, ...shared } = context;
-  try {
-    await trainRun(plan, {
-      ...shared,
-      callbacks: {
-        onStep: (done, report, speed) => callbacks?.onStep?.(member, done, report, speed),
-        onEvaluation: (step, values) => callbacks?.onEvaluation?.(member, step, values),
-      },
-    });
-  } catch (error) {
-    // A run that was killed after its last checkpoint is found complete, and closed, when it is resumed.
-    const record = await memberRecord(member);
-    if (record?.state !== "diverged" && record?.state !== "finished") throw error;
-  }
-  return readRun(folder);
 }

@@ -39,7 +39,7 @@ import {
 import { ProgramCache } from "../../runtime/cache.ts";
 import { type CompileOptions, compile, type ProgramSpec } from "../../runtime/program.ts";
 import { State } from "../../runtime/state.ts";
-import type { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import type { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { type ReadOptions, readText, type Score, Total } from "./score.ts";
 
 /** A cache and its share in predictions. */

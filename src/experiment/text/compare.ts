@@ -3,7 +3,7 @@ import type { SplitName } from "../../data/catbabi.ts";
 import { UsageError } from "../../errors.ts";
 import { buildModel } from "../../inference/model.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
-import { SequenceEvaluator } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, Kind, SavedModel } from "../kind.ts";
 import { loadSaved } from "../savedModel.ts";
 import { checkWords } from "../words.ts";

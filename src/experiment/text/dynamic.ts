@@ -38,7 +38,7 @@ import type { SequenceModel } from "../../model/sequence.ts";
 import { ProgramCache } from "../../runtime/cache.ts";
 import { type CompileOptions, compile, type Program, type ProgramSpec } from "../../runtime/program.ts";
 import { State } from "../../runtime/state.ts";
-import { lossWindow } from "../../train/sequenceTrainer.ts";
+import { lossWindow } from "../../train/sequenceWindow.ts";
 import { usualSegment } from "./options.ts";
 import { type Score, Total, tokenBatch } from "./score.ts";
 

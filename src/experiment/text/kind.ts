@@ -1,6 +1,6 @@
 /** Word-level language modelling on text, as a kind of experiment. */
 import { buildSystem } from "../../model/registry.ts";
-import { countWeights } from "../../model/sequence.ts";
+import { countState, countWeights } from "../../model/sequence.ts";
 import { defineKind } from "../defineKind.ts";
 import { evaluationOptions, type TextEvaluation } from "./options.ts";
 import { perplexityFigure, published, showText, showTextLine, textCard } from "./present.ts";
@@ -23,6 +23,8 @@ export const text = defineKind<TextSettings, TextEvaluation, TextPaper>({
   shown: "loss",
   steps: ({ training }) => training.steps,
   countWeights: ({ system }) => countWeights(buildSystem(system)),
+  countState: ({ system, training }, rows = Math.max(training.batch, training.evalBatch)) =>
+    countState(buildSystem(system), rows),
   open: async (settings, context) => (await import("./session.ts")).openTextSession(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>

@@ -1,7 +1,8 @@
 /** How a model of text is scored: the loss of every token counts the same. */
 import { evaluationBatches, type TextBatch } from "../../data/text/columns.ts";
 import type { TokenStream } from "../../data/text/prepared.ts";
-import type { SequenceEvaluator, TokenBatch } from "../../train/sequenceTrainer.ts";
+import type { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import type { TokenBatch } from "../../train/sequenceWindow.ts";
 
 /** The score of a split. */
 export interface Score {

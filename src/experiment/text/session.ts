@@ -8,9 +8,10 @@ import type { LoadedModel } from "../../store/modelFolder.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
 import { baseRate, optimizersOf, startsAveraging } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
-import { SequenceEvaluator, SequenceTrainer } from "../../train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
-import { fittingWeights, toHost, toTensors } from "../tensors.ts";
+import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { checkWords } from "../words.ts";
 import { type Corpus, openCorpus, textHint } from "./corpus.ts";
 import { scoreText, tokenBatch } from "./score.ts";
@@ -113,6 +114,7 @@ class TextSession implements Session {
 
   init(folder: LoadedModel): void {
     checkWords(folder, this.data.words, textHint);
+    checkSystem(folder, this.settings.system.name);
     const weights = fittingWeights(folder, this.trainer.model.parameters);
     this.trainer.restore({ model: weights, optimizer: new Map() }, folder.path);
   }

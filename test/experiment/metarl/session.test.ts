@@ -11,7 +11,8 @@ import {
   shortestPathBaseline,
 } from "../../../src/environment/index.ts";
 import { benchMetarl } from "../../../src/experiment/metarl/bench.ts";
-import { agentSizes, openMetarl } from "../../../src/experiment/metarl/session.ts";
+import { agentSizes } from "../../../src/experiment/metarl/environments.ts";
+import { openMetarl } from "../../../src/experiment/metarl/session.ts";
 import {
   type MetarlExperiment,
   type MetarlSettings,

@@ -13,7 +13,7 @@ import { readText } from "../../../src/experiment/text/score.ts";
 import { stateAttrs } from "../../../src/graph/index.ts";
 import { buildSystem } from "../../../src/model/registry.ts";
 import { nodeRuntime } from "../../../src/runtime/node.ts";
-import { SequenceEvaluator } from "../../../src/train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../../src/train/sequenceEvaluator.ts";
 import { namedWeights, textSystems } from "../../support/textModel.ts";
 
 const compile = { runtime: nodeRuntime, threads: 1 };

@@ -21,7 +21,7 @@ import { lstmDefaults } from "../../../src/model/lstmModel.ts";
 import { buildSystem, type SystemSettings } from "../../../src/model/registry.ts";
 import { nodeRuntime } from "../../../src/runtime/node.ts";
 import { interpret } from "../../../src/runtime/oracle.ts";
-import { SequenceEvaluator } from "../../../src/train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../../src/train/sequenceEvaluator.ts";
 import { namedWeights, textSystems, textWeights } from "../../support/textModel.ts";
 
 const compile = { runtime: nodeRuntime, threads: 1 };

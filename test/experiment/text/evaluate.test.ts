@@ -17,7 +17,7 @@ import { lstmDefaults } from "../../../src/model/lstmModel.ts";
 import { buildSystem } from "../../../src/model/registry.ts";
 import { nodeRuntime } from "../../../src/runtime/node.ts";
 import { interpret } from "../../../src/runtime/oracle.ts";
-import { SequenceEvaluator } from "../../../src/train/sequenceTrainer.ts";
+import { SequenceEvaluator } from "../../../src/train/sequenceEvaluator.ts";
 import { emptyFolder } from "../../data/support/tiny.ts";
 import { normals } from "../../support/check.ts";
 import { realData } from "../../support/realData.ts";

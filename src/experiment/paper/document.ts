@@ -1,0 +1,160 @@
+/** `docs/results.md` and its figures, and the README's table: everything from result files and the shipped model. */
+
+import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
+import { link } from "./groups.ts";
+import type { Results } from "./read.ts";
+import {
+  agentRunsTable,
+  agentTable,
+  appendix,
+  catbabiRuns,
+  catbabiTable,
+  languageTable,
+  readmeTable,
+  smallLanguageTable,
+  sourceTable,
+  stretchTable,
+  sweepTable,
+  taskTable,
+} from "./tables.ts";
+import { drawTransitive, type TransitiveTrace } from "./transitive.ts";
+
+/** What is written. */
+export interface Paper {
+  /** The page, in Markdown. */
+  readonly page: string;
+  /** SVG figures by file name. */
+  readonly figures: ReadonlyMap<string, string>;
+  /** The README's table. */
+  readonly readme: string;
+}
+
+/** Lines of the README between which the table stands. */
+export const readmeMarks = {
+  begin: "<!-- this table is written by fwm paper -->",
+  end: "<!-- end of the table -->",
+} as const;
+
+/** The README with the table between its marks; undefined where it has none. */
+export function withTable(readme: string, table: string): string | undefined {
+  const [begin, end] = [readme.indexOf(readmeMarks.begin), readme.indexOf(readmeMarks.end)];
+  if (begin === -1 || end < begin) return undefined;
+  return `${readme.slice(0, begin)}${readmeMarks.begin}\n\n${table}\n\n${readme.slice(end)}`;
+}
+
+/** Builds all of it. `folder` and `readmeFolder` lead from the page and from the README to the results. */
+export async function buildPaper(
+  results: Results,
+  trace: TransitiveTrace | undefined,
+  { folder, readmeFolder }: { readonly folder: string; readonly readmeFolder: string },
+): Promise<Paper> {
+  const figures = new Map<string, string>();
+  /** A figure in the page, or the sentence that it is missing. */
+  const shown = (name: string, alt: string, svg: string | undefined): string => {
+    if (svg === undefined) return `Not run yet: ${alt}.`;
+    figures.set(`${name}.svg`, svg);
+    return `![${alt}](${folder}/figures/${name}.svg)`;
+  };
+  const hasScores = (mode: "qa" | "lm"): boolean => catbabiRuns(results, mode).length > 0;
+  const { sweeps, stretches, comparisons } = results;
+  const sections: string[] = [
+    "# Results",
+    "Written by `fwm paper` from the files of [results/](../results/README.md) and the shipped model; a test builds it again " +
+      "and compares. Nothing on this page was typed by hand. A number of ours is the mean over seeds, ± the standard " +
+      "deviation of a sample where there are several; the paper's are those of its tables (Schlag, Munkhdalai and " +
+      "Schmidhuber, ICLR 2021).",
+    "† trained or filed from a tree with uncommitted changes, or without a recorded commit: the exact source is not known.",
+    "## Table 1: catbAbI",
+    "Test split, one stream. `weights` and `state` (numbers that change while reading, one row) are counted from ours, and " +
+      "as printed in the paper's rows.",
+    "### Question answering",
+    catbabiTable(results, "qa", folder),
+    "### Language-model mode",
+    catbabiTable(results, "lm", folder),
+    "### Learning curves",
+    shown("catbabi-steps", "Validation accuracy over steps", await learningCurves(results, "step")),
+    shown("catbabi-hours", "Validation accuracy over hours", await learningCurves(results, "hours")),
+    "A run that started with the weights of another begins where that one stood. Hours are those in training steps, of version 0.1 " +
+      "a run's hours spread evenly over its steps, on the machines of the last table.",
+    "### Accuracy per task",
+    shown("catbabi-tasks", "Test accuracy per task", await taskBars(results)),
+    ...(hasScores("qa") ? ["Question answering, test, in per cent:", taskTable(results, "qa")] : []),
+    ...(hasScores("lm") ? ["Language-model mode, test, in per cent:", taskTable(results, "lm")] : []),
+    "### Transitive inference",
+    trace
+      ? "The paper's figure of how reads chain, by the shipped model on a story of task 15: red where a read's query matches a " +
+        "word's write key, blue where it is opposed to it, each read against its strongest."
+      : "Not run yet: the shipped model is not here.",
+    ...(trace
+      ? [
+          shown(
+            "transitive-inference",
+            `Which words each read matched; asked what Gertrude is afraid of, the model says ${trace.answer}`,
+            drawTransitive(trace),
+          ),
+        ]
+      : []),
+    "## Beyond bAbI: the stretch suite",
+    "What it asks: [infinite-catbabi.md](infinite-catbabi.md#the-stretch-suite).",
+    shown(
+      "stretch",
+      "Accuracy and confidence along the axes of the stretch suite",
+      await stretchCurves(stretches),
+    ),
+    ...(stretches.length > 0
+      ? [
+          stretches
+            .map(
+              (stretch) =>
+                `${link(stretch, folder)}: ${(100 * stretch.score.accuracy).toFixed(2)} % of all ` +
+                `${stretch.score.questions} questions (model ${stretch.score.model})`,
+            )
+            .join("; ") + ".",
+          stretchTable(stretches),
+        ]
+      : []),
+    "## Ablations",
+    "Validation, one seed unless the table says more.",
+    ...(await Promise.all(
+      sweeps.map(async (sweep) =>
+        [
+          `### ${sweep.file}`,
+          `${link(sweep, folder)}: \`${sweep.experiment}\`, ${sweep.steps} ${
+            sweep.settings.task.name === "metarl" ? "episodes" : "steps"
+          } each.`,
+          sweepTable(sweep),
+          shown(`sweep-${sweep.file}`, `Validation curves of ${sweep.file}`, await sweepCurves(sweep)),
+        ].join("\n\n"),
+      ),
+    )),
+    "## Table 2: language modelling",
+    "Perplexity at batch 1. The paper's numbers are the best of three seeds.",
+    languageTable(results, folder),
+    "### Every seed (the appendix's table)",
+    appendix(results, folder),
+    "### Small models",
+    "Which the paper does not have: [language-modelling.md](language-modelling.md).",
+    smallLanguageTable(results, folder),
+    "### Losses word by word",
+    ...(comparisons.length === 0
+      ? ["Not run yet: a comparison of two language models (`fwm compare`)."]
+      : await Promise.all(
+          comparisons.map(async (comparison) =>
+            shown(
+              `losses-${comparison.file}`,
+              `Losses of ${comparison.models.map(({ experiment }) => experiment).join(" and ")}`,
+              await lossFigure(comparison),
+            ),
+          ),
+        )),
+    "## Meta-reinforcement learning",
+    "± is the standard deviation over seeds. How far agents can get, and what is known of version 0.1's: " +
+      "[meta-rl.md](meta-rl.md#results).",
+    agentTable(results),
+    shown("metarl", "Mean return of agents over episodes", await agentCurves(results)),
+    agentRunsTable(results, folder),
+    "## Where each number comes from",
+    sourceTable(results, folder),
+  ];
+  return { page: `${sections.join("\n\n")}\n`, figures, readme: readmeTable(results, readmeFolder) };
+}

@@ -1,0 +1,382 @@
+/** The tables of `fwm paper`, in Markdown: the paper's, with ours beside; what was not run says so. */
+import { buildSystem } from "../../model/registry.ts";
+import { countState } from "../../model/sequence.ts";
+import { thousands } from "../../report/table.ts";
+import { mean } from "../../statistics.ts";
+import type { CatbabiSettings } from "../catbabi/settings.ts";
+import type { MetarlPaper } from "../metarl/settings.ts";
+import { experimentNames, kindOf, requireExperiment } from "../registry.ts";
+import {
+  groupNames,
+  groupsOf,
+  link,
+  links,
+  markdownTable,
+  type RunGroup,
+  share,
+  withSpread,
+} from "./groups.ts";
+import { appendixTable, type PublishedMean, table1, table2 } from "./published.ts";
+import type { FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
+
+/** What stands where there is no number. */
+const notRun = "not run yet";
+
+/** The task's kind of a run, `catbabi`, `metarl` or `text`. */
+const kindNameOf = ({ settings }: FiledRun): string => settings.task.name;
+
+/** Runs of a mode of catbAbI that were scored on the real test split. */
+export function catbabiRuns({ runs }: Results, mode: "qa" | "lm"): FiledRun[] {
+  return runs.filter(
+    (run) =>
+      kindNameOf(run) === "catbabi" &&
+      run.settings.task.mode === mode &&
+      run.score?.split === "test" &&
+      run.score.generated === false,
+  );
+}
+
+/** Table 1 in a mode: every system and experiment of ours, the paper's numbers beside. */
+export function catbabiTable(results: Results, mode: "qa" | "lm", folder: string): string {
+  const groups = groupsOf(catbabiRuns(results, mode));
+  const experiments = experimentNames()
+    .map((name) => ({ name, ...requireExperiment(name) }))
+    .filter(({ name, settings: { task } }) => {
+      const { name: kind, mode: its } = task as { name: string; mode?: string };
+      return kind === "catbabi" && its === mode && !name.startsWith("quickstart");
+    });
+  const rows = Object.keys({ ...table1, "delta-net": 0 }).flatMap((system) => {
+    const published = table1[system];
+    const ours = experiments.filter(({ settings }) => settings.system.name === system);
+    return [
+      ...(published
+        ? [
+            [
+              `**${published.title}, paper**`,
+              published.weights,
+              published.activations,
+              spread(published[mode].accuracy, " %"),
+              spread(published[mode].perplexity),
+              "",
+              "three seeds",
+            ],
+          ]
+        : []),
+      ...ours.flatMap(({ name, settings }) => {
+        const { system: built } = settings as unknown as CatbabiSettings;
+        const sizes = [
+          thousands(kindOf(settings).countWeights(settings)),
+          thousands(countState(buildSystem(built), 1)),
+        ];
+        const found = groups.filter(({ experiment }) => experiment === name);
+        if (found.length === 0) return [[`\`${name}\``, ...sizes, notRun, "", "", ""]];
+        return found.map(({ runs }) => [`\`${name}\``, ...sizes, ...reached(runs, folder)]);
+      }),
+    ];
+  });
+  return markdownTable([
+    ["system", "weights", "state", "accuracy, test", "perplexity", "steps", "results"],
+    ...rows,
+  ]);
+}
+
+function reached(runs: readonly FiledRun[], folder: string): string[] {
+  return [
+    `${withSpread(
+      runs.map(({ score }) => 100 * score!.accuracy!),
+      2,
+    )} %`,
+    withSpread(
+      runs.map(({ score }) => score!.perplexity!),
+      3,
+    ),
+    stepsOf(runs[0]!),
+    links(runs, folder, ({ score }) => share(score!.accuracy!)),
+  ];
+}
+
+function spread({ mean: center, std }: PublishedMean, unit = ""): string {
+  return `${center.toFixed(2)} ± ${std.toFixed(2)}${unit}`;
+}
+
+/** Steps of the scored checkpoint, and those of the weights it started with. */
+function stepsOf({ score, steps, initFrom, chain }: FiledRun): string {
+  const own = score?.step ?? steps;
+  const before = chain.reduce((sum, part) => sum + part.steps, 0);
+  if (before > 0) return `${thousands(before + own)} in ${chain.length + 1} runs`;
+  const [, name, made] = /^(.*) after (\d+) steps$/.exec(initFrom ?? "") ?? [];
+  return name === undefined
+    ? thousands(own)
+    : `${thousands(own)} after ${thousands(Number(made))} of ${name}`;
+}
+
+/** The README's table: the paper's FWM and ours, question answering. */
+export function readmeTable(results: Results, folder: string): string {
+  const { accuracy, perplexity } = table1.fwm!.qa;
+  const groups = groupsOf(
+    catbabiRuns(results, "qa").filter(({ settings }) => (settings.system as { name: string }).name === "fwm"),
+  ).toSorted((a, b) => meanAccuracy(a) - meanAccuracy(b));
+  const best = groups.at(-1);
+  return markdownTable([
+    ["catbAbI, question answering, test: 19,910 questions", "accuracy", "perplexity", "steps", "data"],
+    ["paper, FWM (three seeds)", spread(accuracy, " %"), spread(perplexity), "60,000", "bAbI"],
+    ...groups.map((group) => {
+      const [reachedAccuracy, reachedPerplexity, steps] = reached(group.runs, folder) as [
+        string,
+        string,
+        string,
+      ];
+      const bold = group === best ? "**" : "";
+      return [
+        `ours, \`${group.experiment}\`: ${links(group.runs, folder, () => undefined)}`,
+        `${bold}${reachedAccuracy}${bold}${
+          group.runs.length > 1
+            ? ` (${group.runs.map(({ score }) => share(score!.accuracy!)).join(", ")})`
+            : ""
+        }`,
+        `${bold}${reachedPerplexity}${bold}`,
+        steps,
+        group.runs[0]!.data ?? "bAbI",
+      ];
+    }),
+  ]);
+}
+
+function meanAccuracy({ runs }: RunGroup): number {
+  return mean(runs.map(({ score }) => score!.accuracy!));
+}
+
+/** Accuracy per task on the test split, a column for every group of runs. */
+export function taskTable(results: Results, mode: "qa" | "lm"): string {
+  const groups = groupsOf(catbabiRuns(results, mode));
+  const tasks = Array.from({ length: 20 }, (_, i) => String(i + 1));
+  return markdownTable([
+    ["task", ...groupNames(groups)],
+    ...tasks.map((task) => [
+      task,
+      ...groups.map(({ runs }) =>
+        withSpread(
+          runs.map(({ score }) => 100 * (score!.perTask?.[task]?.accuracy ?? Number.NaN)),
+          1,
+        ),
+      ),
+    ]),
+  ]);
+}
+
+/** Table 2: perplexity of language models. */
+export function languageTable({ runs }: Results, folder: string): string {
+  const rows = Object.entries(table2).map(([name, { title, valid, test }]) => {
+    const found = runs.filter(({ experiment, score }) => experiment === name && score !== null);
+    const ours = (split: "valid" | "test"): string => {
+      const reachedThere = found.flatMap((run) => perplexityOf(run, split) ?? []);
+      return reachedThere.length > 0 ? withSpread(reachedThere, 2) : notRun;
+    };
+    const theirs = (value: number | null): string => value?.toFixed(2) ?? "-";
+    const seeds = links(found, folder, (run) => perplexityOf(run, "test")?.toFixed(2));
+    return [`\`${name}\``, title, theirs(valid), ours("valid"), theirs(test), ours("test"), seeds];
+  });
+  return markdownTable([
+    ["experiment", "model", "valid, paper", "valid, ours", "test, paper", "test, ours", "results"],
+    ...rows,
+  ]);
+}
+
+/** The perplexity on a split, of a score of that split or of all of them. */
+function perplexityOf({ score }: FiledRun, split: string): number | undefined {
+  return score?.splits?.[split]?.perplexity ?? (score?.split === split ? score.perplexity : undefined);
+}
+
+/** The appendix's table: every seed, theirs and ours, on every split. */
+export function appendix({ runs }: Results, folder: string): string {
+  const rows = Object.keys(table2).flatMap((name) => [
+    ...(appendixTable[name] ?? []).map(({ seed, train, valid, test }) => [
+      `\`${name}\``,
+      `paper, seed ${seed}`,
+      ...[train, valid, test].map((value) => value.toFixed(2)),
+    ]),
+    ...oursOf(runs, name, folder),
+  ]);
+  return markdownTable([["experiment", "run", "train", "valid", "test"], ...rows]);
+}
+
+function oursOf(runs: readonly FiledRun[], name: string, folder: string): string[][] {
+  const found = runs.filter(({ experiment, score }) => experiment === name && score !== null);
+  if (found.length === 0) return [[`\`${name}\``, "ours", notRun, notRun, notRun]];
+  return found.map((run) => [
+    `\`${name}\``,
+    `ours, ${link(run, folder, `seed ${run.seed}`)}`,
+    ...["train", "valid", "test"].map((split) => perplexityOf(run, split)?.toFixed(2) ?? notRun),
+  ]);
+}
+
+/** Small language models, which the paper does not have. */
+export function smallLanguageTable({ runs }: Results, folder: string): string {
+  const names = experimentNames().filter((name) => /^(ptb|wt2)-.*-small$/.test(name));
+  return markdownTable([
+    ["experiment", "run", "train", "valid", "test"],
+    ...names.flatMap((name) => oursOf(runs, name, folder)),
+  ]);
+}
+
+const milestones = [2_500, 10_000, 25_000];
+
+/** Agents: mean return after so many episodes, run by run. */
+export function agentRunsTable(results: Results, folder: string): string {
+  return markdownTable([
+    [
+      "mean return on held-out graphs after",
+      ...milestones.map((episode) => `${thousands(episode)} episodes`),
+    ],
+    ...authors().map(({ title, curve }) => [
+      `the authors' ${title} (their log)`,
+      ...milestones.map((episode) => curve.find((point) => point.episode === episode)?.test.toFixed(1) ?? ""),
+    ]),
+    ...agentRuns(results).map((run) => [
+      `\`${run.experiment}\`, ${link(run, folder, `seed ${run.seed}`)}`,
+      ...milestones.map(
+        (episode) => run.returns.find((point) => point.episode === episode)?.heldOut.toFixed(1) ?? "",
+      ),
+    ]),
+  ]);
+}
+
+/** Agents: the return of the scored checkpoint, over seeds, the authors' beside. */
+export function agentTable(results: Results): string {
+  const scored = agentRuns(results).filter(({ score }) => score?.return);
+  const groups = groupsOf(scored);
+  const run = new Set(scored.map(({ experiment }) => experiment));
+  const missing = agentExperiments().filter(([name]) => !run.has(name));
+  const theirs = (name: string): string => {
+    const paper = agentExperiments().find(([one]) => one === name)?.[1];
+    return paper ? `${paper.testReturn.toFixed(1)} after ${thousands(paper.episodes)}` : "-";
+  };
+  const names = groupNames(groups);
+  return markdownTable([
+    ["experiment", "seeds", "episodes", "return on 600 test graphs", "lowest", "authors, end of their log"],
+    ...groups.map(({ experiment, runs }, i) => {
+      const returns = runs.map(({ score }) => score!.return!.mean);
+      return [
+        `\`${names[i]}\``,
+        runs.map(({ seed }) => seed).join(", "),
+        thousands(runs[0]!.score!.step ?? runs[0]!.steps),
+        withSpread(returns, 2),
+        Math.min(...returns).toFixed(2),
+        theirs(experiment),
+      ];
+    }),
+    ...missing.map(([name]) => [`\`${name}\``, "", "", notRun, "", theirs(name)]),
+  ]);
+}
+
+/** The runs of agents. */
+export function agentRuns({ runs }: Results): FiledRun[] {
+  return runs.filter((run) => kindNameOf(run) === "metarl");
+}
+
+function agentExperiments(): [name: string, paper: MetarlPaper | undefined][] {
+  return experimentNames()
+    .filter((name) => kindOf(requireExperiment(name).settings).name === "metarl")
+    .map((name) => [name, requireExperiment(name).paper as MetarlPaper | undefined]);
+}
+
+/** The authors' logs, each once, under the name of the experiment that follows its recipe. */
+export function authors(): { title: string; curve: MetarlPaper["curve"] }[] {
+  const seen = new Set<string>();
+  return agentExperiments().flatMap(([name, paper]) => {
+    const key = JSON.stringify(paper);
+    if (!paper || seen.has(key)) return [];
+    seen.add(key);
+    return [{ title: name.replace("metarl-", "").toUpperCase().replace("-", " "), curve: paper.curve }];
+  });
+}
+
+/** What the members of a sweep reached. */
+export function sweepTable({ members }: FiledSweep): string {
+  const measures = Object.keys(members[0]?.best ?? {}).filter((name) => name !== "loss");
+  const digits = (name: string, value: number): string =>
+    name === "accuracy" ? share(value) : value.toFixed(2);
+  return markdownTable([
+    ["changed", "seed", "weights", "steps", ...measures.map((name) => `best ${name}, validation`)],
+    ...members.map(({ name, seed, parameters, steps, best }) => [
+      name,
+      String(seed),
+      thousands(parameters),
+      thousands(steps),
+      ...measures.map((measure) => (best[measure] ? digits(measure, best[measure].value) : "-")),
+    ]),
+  ]);
+}
+
+/** Accuracy and confidence along the axes of the suite, a pair of columns for every model. */
+export function stretchTable(stretches: readonly FiledStretch[]): string {
+  const axes = stretches[0]!.score.axes;
+  return markdownTable([
+    ["", "", ...stretches.flatMap(({ file }) => [`${file}: accuracy`, "confidence", "ECE"])],
+    ...axes.flatMap(({ name, label }) => {
+      const points = stretches[0]!.score.points.filter(({ axis }) => axis === name);
+      return points.map(({ at }, i) => [
+        i === 0 ? label : "",
+        String(at),
+        ...stretches.flatMap(({ score }) => {
+          const point = score.points.find((other) => other.axis === name && other.at === at);
+          return point
+            ? [share(point.accuracy), share(point.confidence), share(point.calibrationError)]
+            : ["-", "-", "-"];
+        }),
+      ]);
+    }),
+  ]);
+}
+
+/** Where every number comes from: command, commit, hours, machine. */
+export function sourceTable({ runs, sweeps, stretches }: Results, folder: string): string {
+  const machineOf = ({ machine }: Pick<FiledRun, "machine">): string =>
+    machine ? `${machine.cpu}, ${machine.cores} cores, ${machine.threads ?? "?"} thread(s)` : "-";
+  const commitOf = (commit: string | null): string => {
+    if (commit === null) return "unknown";
+    return `${commit.slice(0, 12)}${commit.endsWith("-dirty") ? ", changed" : ""}`;
+  };
+  const scoreOf = ({ score }: FiledRun): string => {
+    if (score?.return) return `${score.return.mean.toFixed(2)} ± ${score.return.standardError?.toFixed(2)}`;
+    if (score?.accuracy !== undefined) return share(score.accuracy);
+    return score?.perplexity === undefined ? "curves only" : `perplexity ${score.perplexity.toFixed(2)}`;
+  };
+  const started = ({ initFrom, chain }: FiledRun): string => {
+    const all = chain.map(({ name, steps }) => `${name} (${thousands(steps)} steps)`).join(" → ");
+    return all || (initFrom ?? "");
+  };
+  return markdownTable([
+    ["result", "score", "command", "weights from", "commit", "hours", "machine", "date"],
+    ...runs.map((run) => [
+      link(run, folder),
+      scoreOf(run),
+      `\`${run.command}\``,
+      started(run),
+      commitOf(run.commit),
+      run.hours.toFixed(2),
+      machineOf(run),
+      run.date.slice(0, 10),
+    ]),
+    ...sweeps.map((sweep) => [
+      link(sweep, folder),
+      "",
+      `\`${sweep.command}\``,
+      "",
+      commitOf(sweep.commit),
+      sweep.hours.toFixed(2),
+      machineOf(sweep),
+      sweep.date.slice(0, 10),
+    ]),
+    ...stretches.map((stretch) => [
+      link(stretch, folder),
+      share(stretch.score.accuracy),
+      `\`${stretch.reportedBy}\``,
+      "",
+      commitOf(stretch.commit),
+      "",
+      machineOf(stretch),
+      stretch.date.slice(0, 10),
+    ]),
+  ]);
+}

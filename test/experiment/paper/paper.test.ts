@@ -1,0 +1,135 @@
+/** `fwm paper`: what is committed is what the result files give; files of both versions are read; gaps are named. */
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import "../../../experiments/index.ts";
+import { DataError } from "../../../src/errors.ts";
+import { buildPaper, type Paper, withTable } from "../../../src/experiment/paper/document.ts";
+import { groupsOf, withSpread } from "../../../src/experiment/paper/groups.ts";
+import { readResults } from "../../../src/experiment/paper/read.ts";
+import { drawTransitive, traceTransitive } from "../../../src/experiment/paper/transitive.ts";
+import { shippedModels } from "../../../src/store/shippedModels.ts";
+import { run } from "../../cli/support.ts";
+import { emptyFolder } from "../../data/support/tiny.ts";
+
+const root = join(import.meta.dirname, "../../..");
+const committed = (path: string): string => readFileSync(join(root, path), "utf8");
+
+describe("what is committed", () => {
+  let paper: Paper;
+
+  beforeAll(async () => {
+    const results = await readResults(join(root, "results"));
+    const trace = await traceTransitive(shippedModels.answers);
+    paper = await buildPaper(results, trace, { folder: "../results", readmeFolder: "results" });
+  });
+
+  test("is what the result files give: the page and the README's table", () => {
+    expect(paper.page).toBe(committed("docs/results.md"));
+    expect(withTable(committed("README.md"), paper.readme)).toBe(committed("README.md"));
+  });
+
+  test("so are the figures", () => {
+    for (const [name, svg] of paper.figures) {
+      if (name === "transitive-inference.svg") continue;
+      expect(svg, name).toBe(committed(`results/figures/${name}`));
+    }
+  });
+
+  test("the figure from the model too, but for the rounding of another processor", () => {
+    const opacity = /fill-opacity="([\d.]+)"/g;
+    const [now, before] = [
+      paper.figures.get("transitive-inference.svg")!,
+      committed("results/figures/transitive-inference.svg"),
+    ];
+    const [ours, theirs] = [now, before].map((svg) =>
+      [...svg.matchAll(opacity)].map(([, value]) => Number(value)),
+    );
+    expect(ours).toHaveLength(theirs!.length);
+    // One step of the rounding, 0.05.
+    ours!.forEach((value, i) => {
+      expect(Math.abs(value - theirs![i]!)).toBeLessThan(0.051);
+    });
+    const shape = (svg: string): string => svg.replace(opacity, "").replace(/fill="#\w+"/g, "");
+    expect(shape(now)).toBe(shape(before));
+  });
+});
+
+test("the shipped model answers the figure's question, and the figure is the same twice", async () => {
+  const trace = await traceTransitive(shippedModels.answers);
+  expect(trace.answer).toBe("wolf");
+  expect(trace.rows).toHaveLength(3);
+  for (const { shares } of trace.rows) expect(Math.max(...shares.map(Math.abs))).toBe(1);
+  expect(drawTransitive(trace)).toBe(drawTransitive(await traceTransitive(shippedModels.answers)));
+});
+
+describe("result files", () => {
+  test("of version 0.1 have today's names", async () => {
+    const { runs } = await readResults(join(root, "results"));
+    const agent = runs.find(({ file }) => file === "metarl-fwm-tuned-seed2")!;
+    expect(agent.score!.return!.mean).toBeCloseTo(112.1465, 4);
+    expect(agent.returns.at(-1)).toMatchObject({ episode: 25_000, heldOut: 112.024 });
+    expect(runs.find(({ file }) => file === "catbabi-qa-fwm-mixed-seed1")!.initFrom).toBe(
+      "qa-mixed after 5000 steps",
+    );
+  });
+
+  test("that are none are bad data", async () => {
+    const folder = emptyFolder();
+    writeFileSync(join(folder, "odd.json"), '{"curves": 3}');
+    await expect(readResults(folder)).rejects.toThrow(DataError);
+    const { code, stderr } = await run(["paper", "--results", folder, "--out", join(folder, "page.md")]);
+    expect(code).toBe(3);
+    expect(stderr).toContain("odd.json: not a result that this version understands");
+  });
+});
+
+describe("seeds of one setting", () => {
+  test("are one row with mean and spread, and each seed's own number", async () => {
+    const folder = emptyFolder();
+    const first = JSON.parse(committed("results/catbabi-qa-fwm-mixed-seed1.json")) as {
+      seed: number;
+      commit: string;
+      settings: { training: { seed: number } };
+      score: { accuracy: number };
+    };
+    for (const [seed, accuracy] of [
+      [1, 0.99],
+      [2, 0.98],
+      [3, 0.97],
+    ] as const) {
+      const settings = { ...first.settings, training: { ...first.settings.training, seed } };
+      const content = { ...first, seed, settings, score: { ...first.score, accuracy } };
+      writeFileSync(join(folder, `run-seed${seed}.json`), JSON.stringify(content));
+    }
+    const results = await readResults(folder);
+    expect(groupsOf(results.runs)).toHaveLength(1);
+    const { page, readme } = await buildPaper(results, undefined, { folder: "r", readmeFolder: "r" });
+    expect(page).toContain("98.00 ± 1.00 %");
+    expect(page).toContain("[seed 2](r/run-seed2.json) 98.00 %");
+    expect(readme).toContain("98.00 ± 1.00 %");
+    expect(withSpread([1.5], 1)).toBe("1.5");
+  });
+});
+
+test("without results every table says so, and the command checks what it wrote", async () => {
+  const folder = emptyFolder();
+  cpSync(join(root, "results/stretch-catbabi-qa.json"), join(folder, "stretch.json"));
+  const argv = [
+    "paper",
+    "--results",
+    folder,
+    "--out",
+    join(folder, "page.md"),
+    "--readme",
+    join(folder, "r.md"),
+  ];
+  const missing = await run([...argv, "--check"]);
+  expect(missing.code).toBe(3);
+  expect((await run(argv)).code).toBe(0);
+  const page = readFileSync(join(folder, "page.md"), "utf8");
+  expect(page).toMatch(/`catbabi-qa-fwm` \| 693,985 \| 33,280 \| not run yet/);
+  expect(page).toMatch(/`ptb-awd-fwm` \| AWD-FWM \| 56.76 \| not run yet \| 54.48 \| not run yet/);
+  expect(page).toContain("Not run yet: Validation accuracy over steps.");
+  expect((await run([...argv, "--check"])).stdout).toContain("nothing has changed");
+});
