@@ -30,7 +30,7 @@ export const packageCommand = command({
   ],
   args: { run: folder({ help: "run folder" }) },
   options: {
-    ...evaluationParams(),
+    ...evaluationParams({ onSplit: true }),
     further: texts({
       placeholder: "file.json",
       help: "a further evaluation for the card: a file of fwm eval --suite stretch --out",

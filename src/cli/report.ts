@@ -54,7 +54,7 @@ export const reportCommand = command({
       },
       svgFile,
     ),
-    ...evaluationParams(),
+    ...evaluationParams({ onSplit: true }),
     checkpoint: oneOf(["best", "last"], { help: "which checkpoint is evaluated; default: best, else last" }),
     curvesOnly: flag({ help: "do not evaluate a checkpoint" }),
     name: fileName({ help: "name of the result file; default: the run folder's" }),
