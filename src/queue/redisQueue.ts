@@ -105,19 +105,16 @@ class RedisQueue implements MemberQueue {
   }
 
   async #add(tasks: readonly MemberTask[]): Promise<void> {
-    const ids: string[] = [];
-    for (const task of tasks) {
-      const data = taskData(task, this.options);
-      const id = taskId(data);
-      this.#out.set(id, { task, data, isShown: false });
-      ids.push(id);
-    }
-    for (let i = 0; i < ids.length; i += lookCount) {
-      const some = ids.slice(i, i + lookCount);
-      // What failed when the sweep ran before is tried again.
-      await Promise.all(some.map(async (id) => (await this.queue.getJob(id).then(failedOnly))?.remove()));
-      await this.#put(some);
-      await Promise.all(some.map((id) => this.#collect(id)));
+    for (let i = 0; i < tasks.length; i += lookCount) {
+      const some = tasks.slice(i, i + lookCount).map((task) => {
+        const data = taskData(task, this.options);
+        return { id: taskId(data), out: { task, data, isShown: false } };
+      });
+      // What failed when the sweep ran before is tried again; only then is the task looked at.
+      await Promise.all(some.map(async ({ id }) => (await this.queue.getJob(id).then(failedOnly))?.remove()));
+      for (const { id, out } of some) this.#out.set(id, out);
+      await this.#put(some.map(({ id }) => id));
+      await Promise.all(some.map(({ id }) => this.#collect(id)));
     }
   }
 

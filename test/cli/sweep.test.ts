@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SweepResult } from "../../src/report/sweep.ts";
+import { withoutClock } from "../support/withoutClock.ts";
 import { FakeProcess, run } from "./support.ts";
 
 // The program from its source: what it is compared with runs from the source too.
@@ -25,10 +26,8 @@ const line = [
 /** The filed result, without what the clock, the command and the commit decide. */
 function filed(name: string) {
   const document = JSON.parse(readFileSync(join(results, `${name}.json`), "utf8")) as SweepResult;
-  return {
-    settings: document.settings,
-    members: document.members.map(({ hours: _, speed: __, commits: ___, ...member }) => member),
-  };
+  const { settings, members } = withoutClock(document, ["commits"]);
+  return { settings, members };
 }
 
 describe("an ablation by one line", () => {

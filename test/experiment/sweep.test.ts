@@ -19,6 +19,7 @@ import { runSweep } from "../../src/experiment/sweep/run.ts";
 import { collectSweep, type SweepResult, sweepFigure } from "../../src/report/sweep.ts";
 import { thisProcess } from "../../src/store/lock.ts";
 import { readRun } from "../../src/store/runRecord.ts";
+import { withoutClock } from "../support/withoutClock.ts";
 import { registerToy, toy } from "./toyKind.ts";
 
 const scratch = mkdtempSync(join(tmpdir(), "fwm-sweep-test-"));
@@ -71,11 +72,8 @@ function sweep(members: readonly SweepMember[], callbacks: SweepCallbacks = {}, 
 /** The result without what the clock decides, and without commits: one may be made while this runs. */
 async function resultOf(members: readonly SweepMember[]) {
   const states = await sweepStates(members);
-  const { members: results, ...rest } = await document(members, states);
-  return {
-    seeds: rest.seeds,
-    members: results.map(({ hours: _, speed: __, commits: ___, ...member }) => member),
-  };
+  const { members: results, seeds } = withoutClock(await document(members, states), ["commits"]);
+  return { seeds, members: results };
 }
 
 function document(members: readonly SweepMember[], states: readonly string[]): Promise<SweepResult> {

@@ -5,7 +5,7 @@ import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { SweepResult } from "../../src/report/sweep.ts";
+import { withoutClock } from "../support/withoutClock.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -200,15 +200,11 @@ export async function until(isTrue: () => boolean | Promise<boolean>, seconds = 
 /** Waits for a file. */
 export const appears = (path: string): Promise<void> => until(() => existsSync(path));
 
-/** A result file, without what the machine and the clock decide; how long a toy's step takes is of the clock. */
+/**
+ * A result file, without what the machine and the clock decide; how long a toy's step takes is of the clock too, and a
+ * commit may be made while this runs.
+ */
 export function filed(path: string): object {
-  const document = JSON.parse(readFileSync(path, "utf8"), (key, value: unknown) =>
-    key === "pause" ? undefined : value,
-  ) as SweepResult;
-  const { date: _, machine: __, hours: ___, command: ____, commit: _____, members, ...rest } = document;
-  return {
-    ...rest,
-    // A commit may be made while this runs.
-    members: members.map(({ hours: _h, speed: _s, commits: _c, machine: _m, ...member }) => member),
-  };
+  const document = JSON.parse(readFileSync(path, "utf8")) as object;
+  return withoutClock(document, ["pause", "machine", "command", "commit", "commits"]);
 }
