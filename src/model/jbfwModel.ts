@@ -90,8 +90,8 @@ export const jbfwDefaults: JbfwSettings = {
   chunk: 10,
 };
 
-/** Elements of fast weights that are worked on together; 2²¹ are 8 MB. */
-const mostTogether = 2 ** 21;
+/** Elements of fast weights that are worked on together; 2²⁰ are 4 MB. */
+const mostTogether = 2 ** 20;
 
 /** The model that settings describe; `most` stands in for how many fast weights are worked on together. */
 export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = mostTogether): SequenceModel {
@@ -256,9 +256,9 @@ function shares(decay: number, fastRate: number, T: number, mask: Tensor | undef
   };
 }
 
-/** The largest divisor of the batch from 4 up to `most`; the batch where there is none. */
+/** The largest divisor of the batch from 2 up to `most`; the batch where there is none. */
 function rowsTogether(B: number, most: number): number {
-  for (let rows = Math.min(B, Math.max(4, Math.floor(most))); rows >= 4; rows--) {
+  for (let rows = Math.min(B, Math.floor(most)); rows >= 2; rows--) {
     if (B % rows === 0) return rows;
   }
   return B;
