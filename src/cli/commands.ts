@@ -12,6 +12,7 @@ import { compareCommand } from "./compare.ts";
 import { dataCommands } from "./data.ts";
 import { evalCommand } from "./eval.ts";
 import { exportCommand } from "./export.ts";
+import { exportRunsCommand } from "./exportRuns.ts";
 import { generateCommand } from "./generate.ts";
 import { packageCommand } from "./package.ts";
 import { paperCommand } from "./paper.ts";
@@ -43,6 +44,7 @@ const commands: readonly CommandEntry[] = [
   paperCommand,
   packageCommand,
   exportCommand,
+  exportRunsCommand,
   benchCommands,
 ];
 

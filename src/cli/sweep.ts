@@ -10,7 +10,7 @@ import type { RoundResult } from "../experiment/sweep/run.ts";
 import { parseSpace, type SearchSpace } from "../experiment/sweep/space.ts";
 import type { Spread, SweepResult } from "../report/sweep.ts";
 import { showMeasure, showSpeed, table, thousands } from "../report/table.ts";
-import { command } from "./command.ts";
+import { command, type Origin } from "./command.ts";
 import { assignments, configFile, environmentSettings, layer, resolveSettings } from "./config.ts";
 import { figureParams, writeFigure } from "./figure.ts";
 import type { Output } from "./output.ts";
@@ -19,7 +19,7 @@ import { hideQueue, queueParam, withoutQueue } from "./queueParam.ts";
 import { shellLine } from "./shell.ts";
 import { flagLayer, showValues } from "./train.ts";
 import { packageVersion } from "./version.ts";
-import { writeJson } from "./writeResult.ts";
+import { writeJson, writeResult } from "./writeResult.ts";
 
 /** The `sweep` command. */
 export const sweepCommand = command({
@@ -52,6 +52,11 @@ export const sweepCommand = command({
         "fwm sweep catbabi-qa-fwm --smoke --vary training.batch=4,8 --rounds 1,2 --keep 1 --set training.evalEvery=1 --out $EMPTY/rounds --results $EMPTY/results",
     },
     {
+      line: "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml --launcher slurm --workers 16",
+      trial:
+        "fwm sweep catbabi-qa-fwm --space experiments/searches/fwm.yaml --launcher slurm --workers 16 --out $EMPTY/slurm",
+    },
+    {
       line: "fwm sweep metarl-fwm --seeds 1,2,3",
       trial:
         "fwm sweep metarl-fwm --smoke --seeds 1,2 --steps 2 --out $EMPTY/agents --results $EMPTY/results",
@@ -80,13 +85,15 @@ export const sweepCommand = command({
     name: fileName({ help: "name of the result; default <experiment>-sweep" }),
     out: folder({ help: "where the run folders go; default runs/<name>" }),
     queue: queueParam(),
+    launcher: oneOf(["slurm"], { help: "write a batch script for workers on a cluster, and stop" }),
+    workers: integer({ min: 1, default: 4, help: "with --launcher: how many workers" }),
     weights: flag({ help: "with --queue: workers send the best checkpoints back" }),
     results: folder({ default: "results", help: "folder of the result file" }),
     ...figureParams("the curves of all members"),
     plan: flag({ help: "show the members and how each stands, and stop" }),
   },
   graceful: true,
-  run: async ({ args, options, out, signal, env }) => {
+  run: async ({ args, options, origins, out, signal, env }) => {
     const definition = requireExperiment(args.experiment);
     const kind = kindOf(definition.settings);
     const name = options.name ?? `${args.experiment}${options.smoke ? "-smoke" : ""}-sweep`;
@@ -108,13 +115,14 @@ export const sweepCommand = command({
     const rounds = roundsOf(options, space);
     const { data } = options;
     const steps = rounds ? rounds.steps.at(-1) : options.steps;
+    const environment = environmentSettings(env, kind.schema);
     const settingsOf = (changes: readonly Change[]): BaseSettings =>
       resolveSettings(
         kind.schema,
         [
           layer("experiment", definition.settings),
           ...(options.smoke ? [layer("--smoke", definition.smoke)] : []),
-          environmentSettings(env, kind.schema),
+          environment,
           ...(space ? [assignments(space.set, `--space ${options.space}`)] : []),
           assignments(options.set),
           flagLayer(kind, { steps, data, batch: undefined, seed: undefined }),
@@ -126,13 +134,18 @@ export const sweepCommand = command({
     const { sweepMembers, sweepStates } = await import("../experiment/sweep/members.ts");
     const { checkRounds } = await import("../experiment/sweep/rounds.ts");
     const { runSweep } = await import("../experiment/sweep/run.ts");
+    const folderOfRuns = options.out ?? join("runs", name);
     const members = sweepMembers(
       { ...axes, seeds: options.seeds ?? space?.seeds ?? [] },
-      { experiment: args.experiment, out: options.out ?? join("runs", name) },
+      { experiment: args.experiment, out: folderOfRuns },
       settingsOf,
     );
     if (rounds) checkRounds(rounds, members);
-    refuseWithQueue(options);
+    refuseWithQueue(options, origins);
+    if (options.launcher) {
+      await writeLauncher(out, { name, workers: options.workers, out: folderOfRuns });
+      return "finished";
+    }
     if (options.plan) {
       showPlan(out, kind, members, await sweepStates(members));
       return "finished";
@@ -191,23 +204,40 @@ export const sweepCommand = command({
   },
 });
 
+/** Writes the batch script of a sweep's workers, and says how to go on. */
+async function writeLauncher(
+  out: Output,
+  { name, workers, out: place }: { readonly name: string; readonly workers: number; readonly out: string },
+): Promise<void> {
+  const { slurmScript } = await import("./slurm.ts");
+  const path = join(resolve(place), "workers.sbatch");
+  // Workers train in <share>/<name>, which by default is where this sweep looks.
+  const script = slurmScript({
+    name,
+    workers,
+    share: resolve(place, ".."),
+    log: join(resolve(place), "worker"),
+  });
+  await writeResult(path, script);
+  const submit = `${shellLine("sbatch", path)}`;
+  out.result({ script: path, submit }, `${path}\nexport FWM_QUEUE=redis://…, then: ${submit}`);
+}
+
 /** Over a queue the workers have the data and the threads. */
-function refuseWithQueue(options: {
-  readonly queue: string | undefined;
-  readonly data: string | undefined;
-  readonly threads: number | undefined;
-  readonly weights: boolean;
-}): void {
+function refuseWithQueue(
+  options: { readonly queue: string | undefined; readonly weights: boolean },
+  origins: Readonly<Record<string, Origin>>,
+): void {
   if (options.queue === undefined) {
     if (options.weights) throw new UsageError("--weights goes with --queue");
     return;
   }
-  if (options.data !== undefined) {
+  if (origins.data === "flag") {
     throw new UsageError("--data: over a queue every worker has its own data", {
       hint: "set FWM_DATA where the workers run",
     });
   }
-  if (options.threads !== undefined) {
+  if (origins.threads === "flag") {
     throw new UsageError("--threads: over a queue every worker has its own", {
       hint: "fwm worker --threads",
     });

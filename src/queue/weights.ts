@@ -55,22 +55,34 @@ export async function receiveWeights(
     if (!parcel) return false;
     const { checkpoint, files } = parcelSchema.parse(parcel.data);
     const path = join(folder, checkpoint);
-    const contents = Object.entries(files).map(
-      ([name, text]) => [name, Buffer.from(text, "base64")] as const,
+    // A folder that workers share has it already, and so has one that did not get better in this round.
+    const isThere = await loadCheckpoint(path).then(
+      () => true,
+      () => false,
     );
-    await writeFolderAtomically(path, new Map(contents));
-    try {
-      // The manifest has the sum of every file.
-      await loadCheckpoint(path);
-    } catch (error) {
-      await removeAtomically(path);
-      throw error;
-    }
-    for (const pointer of ["best", "last"])
-      await writeFileAtomically(join(folder, pointer), `${checkpoint}\n`);
+    if (!isThere) await unpack(folder, checkpoint, files);
     await parcel.remove();
     return true;
   } finally {
     await parcels.close();
   }
+}
+
+/** Writes a checkpoint and the pointers to it; one that is not whole leaves nothing. */
+async function unpack(
+  folder: string,
+  checkpoint: string,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
+  const path = join(folder, checkpoint);
+  const contents = Object.entries(files).map(([name, text]) => [name, Buffer.from(text, "base64")] as const);
+  await writeFolderAtomically(path, new Map(contents));
+  try {
+    // The manifest has the sum of every file.
+    await loadCheckpoint(path);
+  } catch (error) {
+    await removeAtomically(path);
+    throw error;
+  }
+  for (const pointer of ["best", "last"]) await writeFileAtomically(join(folder, pointer), `${checkpoint}\n`);
 }

@@ -184,6 +184,28 @@ describe("a sweep over a queue", skipUnless(isThere, why), () => {
     expect(existsSync(join(scratch, "denied"))).toBe(false);
   });
 
+  test("a worker that does not know the experiment refuses, and the member's record says why", async () => {
+    databases++;
+    const stranger = start(["worker", "--queue", address()], {}, { knowsToy: false });
+    const running = sweep("unknown", "0.1");
+    expect(await running.ended, running.output()).toBe(0);
+    const record = await readRun(join(scratch, "unknown", "rate=0.1"));
+    expect([record.state, record.note]).toEqual([
+      "failed",
+      expect.stringMatching(/^refused by .*there is no experiment "toy-weight" here/),
+    ]);
+    await stop(stranger);
+    // With one that knows it, the same line trains it.
+    const only = worker();
+    const again = sweep("unknown", "0.1", ["--weights"]);
+    expect(await again.ended, again.output()).toBe(0);
+    expect(await readRun(join(scratch, "unknown", "rate=0.1"))).toMatchObject({
+      state: "finished",
+      note: null,
+    });
+    await stop(only);
+  });
+
   test("TLS: a certificate that is trusted is enough, one that is not is an error", async ({ skip }) => {
     const [key, certificate] = [join(scratch, "key.pem"), join(scratch, "certificate.pem")];
     const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"];
@@ -336,9 +358,12 @@ describe("a sweep over a queue", skipUnless(isThere, why), () => {
     const workers = [worker(["--share", share]), worker(["--share", share])];
     const rates = "0.02,0.1,0.3";
     const rounds = ["--rounds", "20,60", "--keep", "1"];
-    const running = sweep("rounds", rates, rounds);
+    const running = sweep("rounds", rates, [...rounds, "--weights"]);
     expect(await running.ended, running.output()).toBe(0);
     expect(resultOf("rounds")).toEqual(await embedded("rounds", rates, rounds));
+    const best = (name: string) => loadCheckpoint(join(scratch, name, "rate=0.3"), { which: "best" });
+    const [got, want] = [await best("rounds"), await best("rounds-alone")];
+    expect([got.step, got.model]).toEqual([want.step, want.model]);
     const asha = sweep("asha", rates, ["--rounds", "20,60", "--asha", "3"]);
     expect(await asha.ended, asha.output()).toBe(0);
     const { members } = resultOf("asha") as SweepResult;

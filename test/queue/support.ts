@@ -145,10 +145,14 @@ export async function buildProgram(folder: string): Promise<void> {
 
 let programFolder = "";
 
-/** Starts `fwm` with the toy kind. */
-export function start(argv: readonly string[], env: Record<string, string> = {}): Running {
-  const program = ["--import", join(programFolder, "preload.js"), join(programFolder, "main.js")];
-  const child = spawn(process.execPath, [...program, ...argv], {
+/** Starts `fwm`, with the toy kind unless told otherwise. */
+export function start(
+  argv: readonly string[],
+  env: Record<string, string> = {},
+  { knowsToy = true } = {},
+): Running {
+  const preload = knowsToy ? ["--import", join(programFolder, "preload.js")] : [];
+  const child = spawn(process.execPath, [...preload, join(programFolder, "main.js"), ...argv], {
     cwd: programFolder,
     env: { ...process.env, NO_COLOR: "1", ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -140,7 +140,9 @@ function halvingRankings(
     const settings = new Map<string, number[]>();
     for (const member of cohort) {
       const { setting } = standings[member]!;
-      settings.set(setting, [...(settings.get(setting) ?? []), member]);
+      const same = settings.get(setting);
+      if (same) same.push(member);
+      else settings.set(setting, [member]);
     }
     const ranked = [...settings.values()].map((members) => {
       const values = members.map((member) => standings[member]!.values[round]);

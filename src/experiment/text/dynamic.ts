@@ -10,12 +10,13 @@
  *   weights   w ← w + min(λ rms/m, 1) (w_0 - w) - η g/(rms + ε)     w_0 the trained weights
  *
  * η is the rate, λ the decay towards the trained weights. There is no dropout. As in the released program; it takes the
- * statistics of the whole training split, here of at most `statisticsWindows` windows.
+ * statistics of the whole training split, here of at most `statisticsWindows` windows. The time of an update is that of
+ * going through all weights, so the rule is w ← keep w + pull - scale g, with what does not change computed beforehand.
  */
 import { grad } from "../../compile/grad.ts";
 import { evaluationBatches, type TextBatch } from "../../data/text/columns.ts";
 import type { TokenStream } from "../../data/text/prepared.ts";
-import { add, div, input, min, mul, state, stateAttrs, sub, type Tensor } from "../../graph/index.ts";
+import { add, mul, state, stateAttrs, sub, type Tensor } from "../../graph/index.ts";
 import type { SequenceModel } from "../../model/sequence.ts";
 import { ProgramCache } from "../../runtime/cache.ts";
 import { type CompileOptions, compile, type Program, type ProgramSpec } from "../../runtime/program.ts";
@@ -52,27 +53,24 @@ export const dynamicTuningTokens = 30_000;
 export class DynamicEvaluator {
   private readonly programs = new ProgramCache();
   private readonly state = new State();
-  /** m of the equations, once the statistics are there. */
+  /** Root mean squares of the gradients by name, once they are measured. */
+  private readonly rms = new Map<string, Float32Array>();
+  /** m of the equations. */
   private meanRms = 0;
 
   constructor(
     private readonly model: SequenceModel,
-    private readonly weights: ReadonlyMap<string, ArrayLike<number>>,
+    private readonly weights: ReadonlyMap<string, Float32Array>,
     private readonly options: Omit<CompileOptions, "state">,
   ) {
-    for (const parameter of model.parameters) {
-      this.state.declare(stateAttrs(parameter)!);
-      for (const kept of [originOf(parameter), rmsOf(parameter)]) this.state.declare(stateAttrs(kept)!);
-      const { name } = stateAttrs(parameter)!;
-      this.state.set(stateAttrs(originOf(parameter))!.name, weights.get(name)!);
-    }
+    for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
   }
 
   /** Measures the size of gradients on training text; before anything is read. */
   async measure(batches: Iterable<TextBatch>, onWindow?: () => void): Promise<void> {
     let windows = 0;
     for (const cut of batches) {
-      if (cut.isFirst) this.start(cut.batch);
+      if (cut.isFirst) this.begin(cut.batch);
       const program = await this.program("statistics", cut);
       await program.run(inputsOf(cut));
       windows++;
@@ -80,16 +78,33 @@ export class DynamicEvaluator {
       onWindow?.();
     }
     const means = this.model.parameters.map((parameter) => {
-      const { data } = this.state.get(stateAttrs(rmsOf(parameter))!.name);
-      const rms = data as Float32Array;
-      for (let i = 0; i < rms.length; i++) rms[i] = Math.sqrt(rms[i]! / windows);
+      const sums = this.state.get(nameOf(kept("scale", parameter))).data as Float32Array;
+      const rms = sums.map((sum) => Math.sqrt(sum / windows));
+      this.rms.set(nameOf(parameter), rms);
       return rms.reduce((total, value) => total + value, 0) / rms.length;
     });
     this.meanRms = means.reduce((a, b) => a + b, 0) / means.length;
   }
 
-  /** Starts a text: the trained weights, and the system's own start state. */
-  start(batch = 1): void {
+  /** Starts a text: the trained weights, the system's own start state, and how fast the weights follow from here on. */
+  start({ rate, decay }: DynamicSettings): void {
+    this.begin(1);
+    for (const parameter of this.model.parameters) {
+      const [trained, rms] = [this.weights.get(nameOf(parameter))!, this.rms.get(nameOf(parameter))!];
+      const back = (i: number): number => Math.min((decay * rms[i]!) / (this.meanRms || 1), 1);
+      this.put(kept("keep", parameter), (i) => 1 - back(i));
+      this.put(kept("pull", parameter), (i) => back(i) * trained[i]!);
+      this.put(kept("scale", parameter), (i) => rate / (rms[i]! + epsilon));
+    }
+  }
+
+  private put(tensor: Tensor, value: (i: number) => number): void {
+    this.state.declare(stateAttrs(tensor)!);
+    const data = this.state.get(nameOf(tensor)).data as Float32Array;
+    for (let i = 0; i < data.length; i++) data[i] = value(i);
+  }
+
+  private begin(batch: number): void {
     for (const [name, values] of this.weights) this.state.set(name, values);
     for (const { name, shape, initial } of this.model.recurrent) {
       this.state.reset({
@@ -100,13 +115,9 @@ export class DynamicEvaluator {
   }
 
   /** The losses of a segment, [T, B], before its gradient changed the weights; overwritten by the next one. */
-  async run(cut: TextBatch, { rate, decay }: DynamicSettings): Promise<Float32Array> {
+  async run(cut: TextBatch): Promise<Float32Array> {
     const program = await this.program("follow", cut);
-    const { losses } = await program.run({
-      ...inputsOf(cut),
-      rate,
-      decay: this.meanRms > 0 ? decay / this.meanRms : 0,
-    });
+    const { losses } = await program.run(inputsOf(cut));
     return losses as Float32Array;
   }
 
@@ -123,17 +134,15 @@ export class DynamicEvaluator {
     const gradients = grad(loss, parameters);
     if (form === "statistics") {
       const squares = parameters.map((parameter, i) => {
-        const sums = rmsOf(parameter);
+        // The sums stand where the scale stands later.
+        const sums = kept("scale", parameter);
         return [sums, add(sums, mul(gradients[i]!, gradients[i]!))] as const;
       });
       return { name: "statistics", outputs: {}, updates: [...updates, ...squares] };
     }
-    const [rate, decay] = [input("rate", []), input("decay", [])];
     const followed = parameters.map((parameter, i) => {
-      const rms = rmsOf(parameter);
-      const back = mul(min(mul(rms, decay), 1), sub(originOf(parameter), parameter));
-      const step = mul(rate, div(gradients[i]!, add(rms, epsilon)));
-      return [parameter, sub(add(parameter, back), step)] as const;
+      const returned = add(mul(kept("keep", parameter), parameter), kept("pull", parameter));
+      return [parameter, sub(returned, mul(kept("scale", parameter), gradients[i]!))] as const;
     });
     return { name: "dynamic", outputs: { losses }, updates: [...updates, ...followed] };
   }
@@ -166,9 +175,9 @@ export async function scoreDynamic(
   }: { segment: number; settings: DynamicSettings; onWindow?: (() => void) | undefined },
 ): Promise<Score> {
   const total = new Total();
-  evaluator.start();
+  evaluator.start(settings);
   for (const cut of evaluationBatches(stream, { batch: 1, window: segment })) {
-    total.add(cut, await evaluator.run(cut, settings));
+    total.add(cut, await evaluator.run(cut));
     await turn();
     onWindow?.();
   }
@@ -227,12 +236,13 @@ function prefixOf(batch: number): string {
   return `stream${batch}.`;
 }
 
-function originOf(parameter: Tensor): Tensor {
-  return state(`origin.${stateAttrs(parameter)!.name}`, parameter.shape);
+function nameOf(tensor: Tensor): string {
+  return stateAttrs(tensor)!.name;
 }
 
-function rmsOf(parameter: Tensor): Tensor {
-  return state(`rms.${stateAttrs(parameter)!.name}`, parameter.shape);
+/** What is kept beside a parameter, a number for each weight. */
+function kept(what: "keep" | "pull" | "scale", parameter: Tensor): Tensor {
+  return state(`${what}.${nameOf(parameter)}`, parameter.shape);
 }
 
 /** The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows. */

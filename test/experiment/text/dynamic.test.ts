@@ -159,9 +159,9 @@ describe.each(Object.entries(tiny))("%s", (_, system) => {
     const evaluator = new DynamicEvaluator(buildSystem(system), namedWeights(system), compile);
     await evaluator.measure(evaluationBatches(streamOf(text.train), { batch: 2, window: 3 }));
     const got: number[] = [];
-    evaluator.start();
+    evaluator.start(settings);
     for (const cut of evaluationBatches(streamOf(text.test), { batch: 1, window: 3 })) {
-      got.push(...Array.from(await evaluator.run(cut, settings)).slice(0, cut.length));
+      got.push(...Array.from(await evaluator.run(cut)).slice(0, cut.length));
     }
     expect(got).toHaveLength(11);
     // Float32 against float64 over four updates.
@@ -213,9 +213,9 @@ test("nothing is learned from the future: later words do not change earlier loss
   const evaluator = await measured(textSystems["awd-fwm"]);
   const losses = async (tokens: Int32Array): Promise<number[]> => {
     const found: number[] = [];
-    evaluator.start();
+    evaluator.start({ rate: 0.01, decay: 0.01 });
     for (const cut of evaluationBatches(streamOf(tokens), { batch: 1, window: 5 })) {
-      const now = await evaluator.run(cut, { rate: 0.01, decay: 0.01 });
+      const now = await evaluator.run(cut);
       found.push(...Array.from(now).slice(0, cut.length));
     }
     return found;
