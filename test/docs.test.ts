@@ -152,6 +152,7 @@ const pages = [
   "CONTRIBUTING.md",
   "results/README.md",
   "src/README.md",
+  "web/README.md",
 ].concat(
   readdirSync(join(root, "docs"))
     .filter((name) => name.endsWith(".md"))

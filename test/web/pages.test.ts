@@ -225,6 +225,16 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     await page.context().close();
   });
 
+  test("the studio serves the playground, isolated, under its own policy", { timeout: 120_000 }, async () => {
+    const state = "#/train?tasks=1&hidden=8&memory=4&reads=1&batch=2&window=20&steps=20&lstm=false";
+    const { page, errors } = await open(browser, `${url}playground/${state}`);
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    await page.getByRole("button", { name: "Step", exact: true }).click();
+    await page.getByText("Checkpoint of step 1 kept").waitFor({ timeout: 60_000 });
+    expect(errors).toEqual([]);
+    await page.context().close();
+  });
+
   test("a page that is not there, and a theme that is chosen", async () => {
     const { page, errors } = await open(browser, url + address("nowhere"));
     await page.getByRole("heading", { name: "There is no such page" }).waitFor();

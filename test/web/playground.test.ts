@@ -15,12 +15,12 @@ const small = "#/train?tasks=1&hidden=32&memory=8&reads=1&batch=16&window=50&ste
 
 /** One of the numbers above the chart. */
 async function figure(page: Page, name: string): Promise<string> {
-  const entry = page.locator(".figures div").filter({ has: page.getByText(name, { exact: true }) });
+  const entry = page.locator(".figures div").filter({ has: page.getByText(new RegExp(`^${name}( of |$)`)) });
   return entry.locator("dd").innerText();
 }
 
 async function stepOf(page: Page): Promise<number> {
-  return Number((await figure(page, "step")).split(" of ")[0]!.replaceAll(",", ""));
+  return Number((await figure(page, "step")).replaceAll(",", ""));
 }
 
 const button = (page: Page, name: string) => page.getByRole("button", { name, exact: true });
