@@ -91,7 +91,7 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
 
   test("the first page is below 200 kB compressed, and shown within a second", async () => {
     const sizes = compressedSizes(join(folder, "web"));
-    const first = [...sizes].filter(([name]) => !/playground|worker|ort-wasm/.test(name));
+    const first = [...sizes].filter(([name]) => !/playground|worker|\/ort-/.test(name));
     const total = first.reduce((sum, [, size]) => sum + size, 0);
     console.info(`all pages of the studio: ${(total / 1000).toFixed(0)} kB compressed`);
     expect(total).toBeLessThan(200_000);
