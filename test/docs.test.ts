@@ -152,7 +152,12 @@ const pages = [
   "CONTRIBUTING.md",
   "results/README.md",
   "src/README.md",
-].concat(readdirSync(join(root, "docs")).map((name) => `docs/${name}`));
+  "web/README.md",
+].concat(
+  readdirSync(join(root, "docs"))
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`),
+);
 
 /** The anchors of a page's headings, as GitHub makes them. */
 function anchors(text: string): string[] {

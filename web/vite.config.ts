@@ -21,7 +21,13 @@ export default defineConfig(({ mode }) => {
     assetsInclude: ["**/*.safetensors"],
     server: { headers: isolation },
     preview: { headers: isolation },
-    worker: { format: "es" },
+    // ONNX Runtime's own code apart from ours, as its other files are.
+    worker: {
+      format: "es",
+      rolldownOptions: {
+        output: { codeSplitting: { groups: [{ name: "ort", test: /onnxruntime-(web|common)/ }] } },
+      },
+    },
     build: {
       outDir: join(here, "..", site ? "dist/site" : "dist/web"),
       emptyOutDir: true,

@@ -14,11 +14,15 @@ type OptionParam = Param<string | number, undefined>;
 /** What was chosen of the options below. */
 export type ChosenOptions = Readonly<Record<string, string | number | undefined>>;
 
-/** The evaluation options of all kinds as options of a command, `--split` among them; each says for which kind it is. */
-export function evaluationParams(): Readonly<Record<"split", OptionParam>> {
+/**
+ * The evaluation options of all kinds as options of a command, `--split` among them; each says for which kind it is.
+ * Those that stand in the place of a split are left out where `onSplit` says so.
+ */
+export function evaluationParams({ onSplit = false } = {}): Readonly<Record<"split", OptionParam>> {
   const merged = new Map<string, { option: EvaluationOption; help: string[] }>();
   for (const { name: kind, evaluationOptions } of allKinds()) {
     for (const [name, option] of Object.entries(evaluationOptions)) {
+      if (onSplit && option.type === "choice" && option.replacesSplit) continue;
       const known = merged.get(name);
       merged.set(name, {
         option: known ? united(known.option, option) : option,

@@ -1,9 +1,13 @@
 /** `fwm package`: a run's best checkpoint as a model folder to ship, with a model card. */
 import { basename } from "node:path";
+import { DataError } from "../errors.ts";
+import { formatChain, provenanceFile } from "../report/chain.ts";
 import { thousands } from "../report/table.ts";
+import { parseJsonObject } from "../store/json.ts";
+import { readIfPresent } from "../store/read.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
-import { folder, oneOf, threadCount } from "./params.ts";
+import { folder, oneOf, texts, threadCount } from "./params.ts";
 import { shellLine } from "./shell.ts";
 import { checkWritable } from "./writeResult.ts";
 
@@ -26,16 +30,27 @@ export const packageCommand = command({
   ],
   args: { run: folder({ help: "run folder" }) },
   options: {
-    ...evaluationParams(),
+    ...evaluationParams({ onSplit: true }),
+    further: texts({
+      placeholder: "file.json",
+      help: "a further evaluation for the card: a file of fwm eval --suite stretch --out",
+    }),
     out: folder({ required: true, help: "the model folder to write; it must be absent or empty" }),
     weights: oneOf(["float32", "float16"], { default: "float32", help: "how the weights are stored" }),
     threads: threadCount(),
   },
-  run: async ({ args, options: { out: path, threads, weights: precision, ...chosen }, out, env }) => {
+  run: async ({
+    args,
+    options: { out: path, threads, further, weights: precision, ...chosen },
+    out,
+    env,
+  }) => {
     const { checkFree, loadModelFolder, saveModelFolder } = await import("../store/modelFolder.ts");
     const { reportedRun } = await import("../experiment/report.ts");
+    const { chainOf } = await import("../experiment/lineage.ts");
     await checkWritable(path);
     await checkFree(path);
+    const evaluations = await Promise.all(further.map(readScore));
     const { result } = await reportedRun(args.run, ["fwm", ...process.argv.slice(2)]);
     const { narrowWeights, widenWeights } = await import("../store/float16.ts");
     const trained = await loadModelFolder(args.run);
@@ -45,12 +60,23 @@ export const packageCommand = command({
     const options = { ...chosen, split: chosen.split ?? "test" };
     const { kind, evaluation } = await evaluateWithProgress(model, options, { threads, env, out });
     const weights = Object.values(model.model).reduce((total, { data }) => total + data.length, 0);
-    const about = { name: basename(path), weights, step: model.step ?? null, precision };
+    const about = {
+      name: basename(path),
+      weights,
+      step: model.step ?? null,
+      precision,
+      further: evaluations,
+    };
+    const chain = await chainOf(trained);
     const written = await saveModelFolder(path, {
       config: model.config,
       model: stored,
       ...(model.step === undefined ? {} : { step: model.step }),
-      files: { ...model.files, "README.md": kind.card(result, evaluation, about) },
+      files: {
+        ...model.files,
+        [provenanceFile]: formatChain(chain),
+        "README.md": kind.card(result, evaluation, about),
+      },
     });
     out.result({ path: written, weights, precision, score: evaluation }, () =>
       [
@@ -61,3 +87,11 @@ export const packageCommand = command({
     );
   },
 });
+
+/** The evaluation in a file of `fwm eval --out`. */
+async function readScore(path: string): Promise<object> {
+  const bytes = await readIfPresent(path);
+  const { score } = bytes ? parseJsonObject(bytes, { file: path }) : {};
+  if (typeof score === "object" && score !== null) return score;
+  throw new DataError(`${path}: no evaluation is here`, { hint: "write one with fwm eval --out" });
+}

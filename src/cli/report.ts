@@ -54,7 +54,7 @@ export const reportCommand = command({
       },
       svgFile,
     ),
-    ...evaluationParams(),
+    ...evaluationParams({ onSplit: true }),
     checkpoint: oneOf(["best", "last"], { help: "which checkpoint is evaluated; default: best, else last" }),
     curvesOnly: flag({ help: "do not evaluate a checkpoint" }),
     name: fileName({ help: "name of the result file; default: the run folder's" }),
@@ -111,6 +111,9 @@ export const reportCommand = command({
       return [
         `${path}: ${result.experiment}, ${thousands(result.steps)} ${kind.unit}s, ${result.hours.toFixed(2)} hours`,
         ...(changes ? [`changed: ${changes}`] : []),
+        ...(result.exactSource
+          ? []
+          : ["† not from clean commits alone: the exact source is not known (exactSource is false)"]),
         ...(score ? [kind.showLine(score, result.paper ?? undefined)] : []),
         ...(result.weights === null ? [] : [showCounts(result)]),
         ...(figure ? [`figure ${figure}`] : []),

@@ -7,7 +7,7 @@ import { countsOf } from "../experiment/report.ts";
 import type { RunEnd, RunPlan } from "../experiment/trainRun.ts";
 import { showMeasure, showSpeed, thousands } from "../report/table.ts";
 import { flatten } from "../store/flatten.ts";
-import { readRun } from "../store/runRecord.ts";
+import { gitCommit, readRun } from "../store/runRecord.ts";
 import type { LoopCallbacks, Values } from "../train/loop.ts";
 import { command, optionFlag } from "./command.ts";
 import {
@@ -116,6 +116,11 @@ export const trainCommand = command({
     }
     const planned = await plannedSettings(plan);
     const kind = kindOf(planned);
+    if (!options.smoke && gitCommit()?.endsWith("-dirty")) {
+      out.warn(
+        "the program's source has uncommitted changes: a result of this run will be marked, its exact source is not known",
+      );
+    }
     const shown = showTraining(out, kind, kind.steps(planned), plan.folder);
     try {
       const end = await trainRun(plan, {

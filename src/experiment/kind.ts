@@ -99,7 +99,13 @@ export interface SessionSnapshot {
 /** An option of an evaluation, as a command offers it. */
 export type EvaluationOption =
   | { readonly type: "integer"; readonly min?: number; readonly max?: number; readonly help: string }
-  | { readonly type: "choice"; readonly values: readonly string[]; readonly help: string }
+  | {
+      readonly type: "choice";
+      readonly values: readonly string[];
+      readonly help: string;
+      /** Stands in the place of a split: for `fwm eval`, not for the score of a result file or a card. */
+      readonly replacesSplit?: true;
+    }
   /** A number above 0, or one of some words. */
   | { readonly type: "number"; readonly words: readonly string[]; readonly help: string }
   /** Numbers above 0 with commas between them, as many as there are names; or one of some words. */

@@ -3,6 +3,7 @@ import { totalmem } from "node:os";
 import { basename, dirname, resolve } from "node:path";
 import { z } from "zod";
 import { DataError, UsageError } from "../errors.ts";
+import { formatChain } from "../report/chain.ts";
 import { checkDevice, defaultThreads, ortVersion } from "../runtime/node.ts";
 import type { LoadedCheckpoint } from "../store/checkpoint.ts";
 import { parseModelConfig } from "../store/modelConfig.ts";
@@ -29,6 +30,7 @@ import {
   train,
 } from "../train/loop.ts";
 import type { BaseSettings, Kind, Session, SessionContext } from "./kind.ts";
+import { chainOf } from "./lineage.ts";
 import { kindNamed, kindOf } from "./registry.ts";
 import { modelConfig } from "./savedModel.ts";
 import { checkSettings, withAbsoluteData, withSetting } from "./settings.ts";
@@ -101,7 +103,8 @@ export async function trainRun(plan: RunPlan, context: RunContext): Promise<RunE
   try {
     for (const note of session.data.notes) context.onNote?.(note);
     if (init) session.init(init);
-    const origin = { ...session.data, ...(init ? { initFrom: originOf(init) } : {}) };
+    const chain = init ? formatChain(await chainOf(init)) : undefined;
+    const origin = { ...session.data, ...(init ? { initFrom: originOf(init), chain } : {}) };
     const { run, checkpoint } = await openRun(plan, kind, settings, context, origin);
     return await closing(run, async () => {
       const loop = await loopIn(run, session, kind, settings, checkpoint);
@@ -279,6 +282,8 @@ interface RunOrigin {
   readonly identity?: string;
   readonly notes: readonly string[];
   readonly initFrom?: string;
+  /** The runs behind these weights, as a text. */
+  readonly chain?: string | undefined;
 }
 
 /** Makes a run folder, or opens one to resume; `checkpoint` is what to resume from, undefined at the start. */
@@ -287,7 +292,7 @@ async function openRun(
   kind: Kind,
   settings: BaseSettings,
   context: RunContext,
-  { identity, notes, initFrom }: RunOrigin,
+  { identity, notes, initFrom, chain }: RunOrigin,
 ): Promise<{ run: Run; checkpoint: LoadedCheckpoint | undefined }> {
   const about = {
     command: [...context.command],
@@ -302,7 +307,12 @@ async function openRun(
   const data = notes.length > 0 ? { data: notes.join("; ") } : {};
   if (plan.action === "start") {
     const { experiment, folder } = plan;
-    const summary = { ...(identity ? { identity } : {}), ...data, ...(initFrom ? { initFrom } : {}) };
+    const summary = {
+      ...(identity ? { identity } : {}),
+      ...data,
+      ...(initFrom ? { initFrom } : {}),
+      ...(chain ? { chain } : {}),
+    };
     const described = { experiment, settings: { ...settings }, seed: settings.training.seed, summary };
     return { run: await createRun(folder, { ...described, ...about }), checkpoint: undefined };
   }

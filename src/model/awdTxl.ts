@@ -44,7 +44,6 @@ import {
   gatherRows,
   greater,
   type Initial,
-  layerNorm,
   lockedDropout,
   matmul,
   max,
@@ -72,6 +71,7 @@ import {
 } from "./adaptiveSoftmax.ts";
 import { activationPenalty } from "./awdLstm.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
+import { norm as affineNorm, type NormWeights, normWeights } from "./norm.ts";
 import {
   causalMask,
   hidden,
@@ -190,20 +190,15 @@ export const awdTxlWt2: AwdTxlSettings = {
 const std = 0.02;
 const drawn: Initial = { kind: "normal", mean: 0, std };
 
-interface Norm {
-  readonly gain: Tensor;
-  readonly bias: Tensor;
-}
-
 interface Layer {
   readonly qkv: LinearWeights;
   readonly out: LinearWeights;
-  readonly norm: Norm;
+  readonly norm: NormWeights;
   /** W_r, where positions have their own map. */
   readonly position?: LinearWeights;
   readonly ff1: LinearWeights;
   readonly ff2: LinearWeights;
-  readonly ffNorm: Norm;
+  readonly ffNorm: NormWeights;
 }
 
 function layerWeights(
@@ -215,18 +210,15 @@ function layerWeights(
     linearWeights(`${name}.${key}`, { in: from, out: to }, { bias: false, weight: drawn });
   const affine = (key: string, from: number, to: number): LinearWeights =>
     linearWeights(`${name}.${key}`, { in: from, out: to }, { weight: drawn, biasInit: { kind: "zeros" } });
-  const norm = (key: string): Norm => ({
-    gain: state(`${name}.${key}.gain`, [D], { kind: "normal", mean: 1, std }),
-    bias: state(`${name}.${key}.bias`, [D]),
-  });
+  const gain: Initial = { kind: "normal", mean: 1, std };
   return {
     qkv: matrix("qkv", D, 3 * hd),
     out: matrix("out", hd, D),
-    norm: norm("norm"),
+    norm: normWeights(`${name}.norm`, D, gain),
     ...(positions === "separate" ? { position: matrix("position", D, hd) } : {}),
     ff1: affine("ff1", D, inner),
     ff2: affine("ff2", inner, D),
-    ffNorm: norm("ffNorm"),
+    ffNorm: normWeights(`${name}.ffNorm`, D, gain),
   };
 }
 
@@ -374,10 +366,10 @@ export function awdTxlModel(settings: AwdTxlSettings): SequenceModel {
       dropout: (P) => elementDropout(P, p.attention, `${name}.attention`),
     });
     const A = lockedRows(linear(out, joinHeads(y)), p.projection, `${name}.out`);
-    const attended = affineNorm(add(X, A), norm);
+    const attended = affineNorm(norm, add(X, A));
     const inner = lockedRows(relu(linear(ff1, attended)), p.feedForward, `${name}.ff1`);
     const fed = lockedRows(linear(ff2, inner), p.feedForward, `${name}.ff2`);
-    return affineNorm(add(attended, fed), ffNorm);
+    return affineNorm(ffNorm, add(attended, fed));
   }
 
   return {
@@ -479,10 +471,6 @@ function shiftIn(old: Tensor, fresh: Tensor, mask: Tensor | undefined): Tensor {
   );
   const ids = cast(add(reshape(start, [B, 1]), places), "i32");
   return gatherRows(reshape(all, [B * total, ...rest]), ids);
-}
-
-function affineNorm(x: Tensor, { gain, bias }: Norm): Tensor {
-  return add(mul(layerNorm(x), gain), bias);
 }
 
 function flops(settings: AwdTxlSettings, { tokens, positions, window }: Work): number {

@@ -60,6 +60,7 @@ import {
   size,
   type Tracer,
   tokenSizes,
+  type WindowInput,
   type Work,
 } from "./sequence.ts";
 
@@ -277,6 +278,20 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
     );
     return { top, state: after, vectors: every };
   };
+  /** A window of some rows: logits at the positions, the state, and what was written and asked, [T, B, layers · D]. */
+  const read = ({ tokens, state: before, training, mask, positions }: WindowInput) => {
+    const [T, B] = tokens.shape as [number, number];
+    const made = run(transpose(tokens, [1, 0]), before, {
+      drop: (x, name) => (training ? elementDropout(x, rate, `dropout.${name}`) : x),
+      mask: mask && reshape(transpose(mask, [1, 0]), [B, 1, T, 1]),
+    });
+    const at = (x: Tensor): Tensor =>
+      positions ? gatherRows(reshape(x, [T * B, x.shape[2]!]), positions) : x;
+    const byTime = (of: "q" | "k"): Tensor =>
+      concat(made.vectors.map((vectors) => reshape(transpose(vectors[of], [2, 0, 1, 3]), [T, B, D])));
+    const top = at(transpose(made.top, [1, 0, 2]));
+    return { logits: scoped("output", () => linear(output, top)), state: made.state, at, byTime };
+  };
   return {
     parameters: [
       table,
@@ -288,15 +303,13 @@ function deltaNetModel(settings: Omit<DeltaNetSettings, "name">): SequenceModel 
       output.W,
     ],
     recurrent: layers.map((_, l) => ({ name: `S${l + 1}`, shape: (B) => [B, h, d, d] })),
-    window({ tokens, state: before, training, mask, positions }) {
-      const [T, B] = tokens.shape as [number, number];
-      const made = run(transpose(tokens, [1, 0]), before, {
-        drop: (x, name) => (training ? elementDropout(x, rate, `dropout.${name}`) : x),
-        mask: mask && reshape(transpose(mask, [1, 0]), [B, 1, T, 1]),
-      });
-      const byTime = transpose(made.top, [1, 0, 2]);
-      const seen = positions ? gatherRows(reshape(byTime, [T * B, D]), positions) : byTime;
-      return { logits: scoped("output", () => linear(output, seen)), state: made.state };
+    window(input) {
+      const { logits, state: after } = read(input);
+      return { logits, state: after };
+    },
+    chunk(input) {
+      const { logits, state: after, at, byTime } = read({ ...input, training: false });
+      return { logits, state: after, trace: { keys: byTime("k"), queries: at(byTime("q")) } };
     },
     step(tokens, before) {
       const made = run(unsqueeze(tokens, 1), before, { drop: (x) => x });

@@ -54,6 +54,7 @@ import {
   size,
   type Tracer,
   tokenSizes,
+  type WindowInput,
   type Work,
 } from "./sequence.ts";
 
@@ -89,8 +90,8 @@ export const jbfwDefaults: JbfwSettings = {
   chunk: 10,
 };
 
-/** Elements of fast weights that are worked on together; 2²¹ are 8 MB. */
-const mostTogether = 2 ** 21;
+/** Elements of fast weights that are worked on together; 2²⁰ are 4 MB. */
+const mostTogether = 2 ** 20;
 
 /** The model that settings describe; `most` stands in for how many fast weights are worked on together. */
 export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = mostTogether): SequenceModel {
@@ -116,7 +117,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
     return g;
   };
 
-  /** A window of some rows: h [b, N], A [b, N, N], inputs [T, b, N], mask [T, b] → the last h and A, every h [T, b, N]. */
+  /** A window of some rows: h [b, N], A [b, N, N], inputs [T, b, N], mask [T, b] → the last h and A; every h [T, b, N] and g. */
   const rowsWindow = (h0: Tensor, A: Tensor, inputs: Tensor, mask: Tensor | undefined): Tensor[] => {
     const [T, b] = inputs.shape as [number, number];
     const { start, past, startEnd, pastEnd } = shares(decay, fastRate, T, mask);
@@ -124,6 +125,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
     let h = h0;
     let before: Tensor | undefined; // states of the chunks so far, [b, t, N]
     const hs: Tensor[] = [];
+    const gs: Tensor[] = [];
     for (let first = 0; first < T; first += chunk) {
       const length = Math.min(chunk, T - first);
       const part = (x: Tensor): Tensor => slice(x, 0, first, first + length);
@@ -142,7 +144,9 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
           ],
         },
         ([ht, own], [input, share, ownShares, here, ...rest]) => {
+          const queries: Tensor[] = [];
           const g = innerLoop(add(matmul(ht!, W), input!), (x) => {
+            queries.push(x);
             const query = unsqueeze(x, 1);
             const attend = (H: Tensor, w: Tensor): Tensor =>
               matmul(mul(matmul(query, H, { transB: true }), unsqueeze(w, 1)), H);
@@ -152,16 +156,44 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
           });
           const next = alive ? where(rest[0]!, g, ht!) : g;
           const kept = add(own!, mul(reshape(here!, [length, 1]), unsqueeze(next, 1)));
-          return { carry: [next, kept], ys: [next] };
+          return { carry: [next, kept], ys: [next, concat(queries)] };
         },
       );
       [h] = made.carry as [Tensor];
       hs.push(made.ys[0]!);
+      gs.push(made.ys[1]!);
       before = before ? concat([before, made.carry[1]!], 1) : made.carry[1]!;
     }
     const all = before!;
     const written = matmul(mul(all, unsqueeze(pastEnd, -1)), all, { transA: true });
-    return [h, add(mul(unsqueeze(startEnd, -1), A), written), concat(hs, 0)];
+    return [h, add(mul(unsqueeze(startEnd, -1), A), written), concat(hs, 0), concat(gs, 0)];
+  };
+
+  /** A window: logits at the positions, the state, and what its tokens left and asked, [T, B, ·]. */
+  const read = ({ tokens, state: [h0, A0], mask, positions }: Omit<WindowInput, "training">) => {
+    const [T, B] = tokens.shape as [number, number];
+    const inputs = scoped("embedding", () => perWord(table, tokens, (x) => linear(C, x)));
+    // Rows that go through the window together, so that their fast weights stay in the processor's cache.
+    const rows = rowsTogether(B, most / (N * N));
+    const grouped = (x: Tensor): Tensor => reshape(x, [B / rows, rows, ...x.shape.slice(1)]);
+    const overTime = (x: Tensor): Tensor =>
+      transpose(reshape(x, [T, B / rows, rows, ...x.shape.slice(2)]), [1, 0, ...axesFrom(2, x.rank + 1)]);
+    const run = scoped("fastWeights", () => {
+      const { ys } = scan(
+        {
+          carry: [],
+          xs: [grouped(h0!), grouped(A0!), overTime(inputs), ...(mask ? [overTime(mask)] : [])],
+        },
+        (_, [h, A, x, live]) => ({ carry: [], ys: rowsWindow(h!, A!, x!, live) }),
+      );
+      const byTime = (x: Tensor): Tensor => reshape(transpose(x, [1, 0, 2, 3]), [T, B, x.shape[3]!]);
+      const [h, A, hs, gs] = ys as [Tensor, Tensor, Tensor, Tensor];
+      return { h: reshape(h, [B, N]), A: reshape(A, [B, N, N]), states: byTime(hs), queries: byTime(gs) };
+    });
+    const at = (x: Tensor): Tensor =>
+      positions ? gatherRows(reshape(x, [T * B, x.shape[2]!]), positions) : x;
+    const logits = scoped("output", () => linear(output, at(run.states)));
+    return { logits, state: [run.h, run.A], at, states: run.states, queries: run.queries };
   };
 
   return {
@@ -170,28 +202,13 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
       { name: "h", shape: (B) => [B, N] },
       { name: "A", shape: (B) => [B, N, N] },
     ],
-    window({ tokens, state: [h0, A0], mask, positions }) {
-      const [T, B] = tokens.shape as [number, number];
-      const inputs = scoped("embedding", () => perWord(table, tokens, (x) => linear(C, x)));
-      // Rows that go through the window together, so that their fast weights stay in the processor's cache.
-      const rows = rowsTogether(B, most / (N * N));
-      const grouped = (x: Tensor): Tensor => reshape(x, [B / rows, rows, ...x.shape.slice(1)]);
-      const overTime = (x: Tensor): Tensor =>
-        transpose(reshape(x, [T, B / rows, rows, ...x.shape.slice(2)]), [1, 0, ...axesFrom(2, x.rank + 1)]);
-      const run = scoped("fastWeights", () => {
-        const { ys } = scan(
-          {
-            carry: [],
-            xs: [grouped(h0!), grouped(A0!), overTime(inputs), ...(mask ? [overTime(mask)] : [])],
-          },
-          (_, [h, A, x, live]) => ({ carry: [], ys: rowsWindow(h!, A!, x!, live) }),
-        );
-        const [h, A, hs] = ys as [Tensor, Tensor, Tensor];
-        return { h: reshape(h, [B, N]), A: reshape(A, [B, N, N]), hs }; // hs [groups, T, rows, N]
-      });
-      const all = reshape(transpose(run.hs, [1, 0, 2, 3]), [T * B, N]);
-      const seen = positions ? gatherRows(all, positions) : reshape(all, [T, B, N]);
-      return { logits: scoped("output", () => linear(output, seen)), state: [run.h, run.A] };
+    window(input) {
+      const { logits, state: after } = read(input);
+      return { logits, state: after };
+    },
+    chunk(input) {
+      const { logits, state: after, at, states, queries } = read(input);
+      return { logits, state: after, trace: { state: states, queries: at(queries) } };
     },
     step(tokens, [h, A]) {
       const s = add(matmul(h!, W), linear(C, gatherRows(table, tokens)));
@@ -239,9 +256,9 @@ function shares(decay: number, fastRate: number, T: number, mask: Tensor | undef
   };
 }
 
-/** The largest divisor of the batch from 4 up to `most`; the batch where there is none. */
+/** The largest divisor of the batch from 2 up to `most`; the batch where there is none. */
 function rowsTogether(B: number, most: number): number {
-  for (let rows = Math.min(B, Math.max(4, Math.floor(most))); rows >= 4; rows--) {
+  for (let rows = Math.min(B, Math.floor(most)); rows >= 2; rows--) {
     if (B % rows === 0) return rows;
   }
   return B;

@@ -108,13 +108,13 @@ export interface SequenceModel {
   window(input: WindowInput): WindowOutput;
   /** One token per row, i32 [B]. */
   step(tokens: Tensor, state: readonly Tensor[]): StepOutput;
+  /** A window works through few, large tensors: memory matters more than the time to allocate it. */
+  readonly largeTensors?: boolean;
   /**
    * Some tokens per row at once: what that many steps give, up to rounding. Absent where the window is no such form, as
    * where its tokens see more than steps do; then steps are taken in a loop (`chunkOf`).
    */
   chunk?(input: ChunkInput): ChunkOutput;
-  /** A window works through few, large tensors: memory matters more than the time to allocate it. */
-  readonly largeTensors?: boolean;
   /** How an answer can be traced to the tokens before it, where the system has something to show. */
   readonly tracer?: Tracer;
 }

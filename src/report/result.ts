@@ -3,6 +3,7 @@ import { basename, isAbsolute, join } from "node:path";
 import { median } from "../statistics.ts";
 import { type MetricRecord, metricsFile, readMetrics } from "../store/metrics.ts";
 import { effectiveState, type RunRecord, readRun } from "../store/runRecord.ts";
+import { type Ancestor, isExact, parseChain } from "./chain.ts";
 import { type ChangedSetting, changedSettings } from "./changed.ts";
 
 /** A point of a curve. */
@@ -32,6 +33,10 @@ export interface RunResult<Paper = unknown> {
   readonly resumed: readonly Resumption[];
   /** The run or model whose weights it started with, where these were not fresh. */
   readonly initFrom: string | null;
+  /** The runs behind these weights, oldest first; empty where they were fresh or nothing is known of them. */
+  readonly chain: readonly Ancestor[];
+  /** Whether every commit it was trained with, the chain's too, is known and was without changes. */
+  readonly exactSource: boolean;
   /** What its data lacks or was filled with. */
   readonly data: string | null;
   readonly date: string;
@@ -97,6 +102,7 @@ export async function collectResult<Paper = unknown>(
   const record = await readRun(folder);
   const { known } = about;
   const settings = withoutPlaces(record.settings);
+  const chain = parseChain(record.summary.chain);
   const metrics = await readMetrics(join(folder, metricsFile));
   return {
     experiment: record.experiment,
@@ -109,6 +115,12 @@ export async function collectResult<Paper = unknown>(
       commit: gitCommit,
     })),
     initFrom: textOf(record.summary.initFrom),
+    chain,
+    exactSource: [
+      record.gitCommit,
+      ...record.resumed.map(({ gitCommit }) => gitCommit),
+      ...chain.map(({ commit }) => commit),
+    ].every(isExact),
     data: textOf(record.summary.data),
     date: new Date().toISOString(),
     commit: record.gitCommit,
@@ -121,7 +133,7 @@ export async function collectResult<Paper = unknown>(
     steps: record.step,
     hours: hoursOf(metrics),
     ...(about.counts ?? { weights: null, stateVariables: null }),
-    curves: curvesOf(metrics, about.points ?? 200),
+    curves: curvesOf(metrics, about.points ?? 100),
     paper: known?.paper ?? null,
   };
 }
@@ -160,19 +172,33 @@ export function curvesOf(metrics: readonly MetricRecord[], most: number): RunRes
   );
 }
 
-/** At most so many points, evenly spaced, the last one always among them; numbers to six digits. */
+/** Values of single tasks, twenty of a kind, at so many points of a curve. */
+const mostTaskPoints = 12;
+
+/** At most so many points, the last one always among them; numbers to six digits. */
 function thinned(records: readonly MetricRecord[], most: number): CurvePoint[] {
-  const every = Math.max(1, Math.ceil(records.length / most));
-  return records
-    .filter((_, i) => (records.length - 1 - i) % every === 0)
-    .map(({ step, values, times }) => ({
+  const points = evenly(records, most);
+  const detailed = new Set(evenly(points, mostTaskPoints));
+  return points.map((record) => {
+    const { step, values, times } = record;
+    const shown = Object.entries(values).filter(
+      ([name]) => detailed.has(record) || !/^(task|share)\d+$/.test(name),
+    );
+    return {
       step,
-      values: rounded(values),
+      values: rounded(Object.fromEntries(shown)),
       ...rounded({
         ...(times?.hours === undefined ? {} : { hours: times.hours }),
         ...(times?.processorHours === undefined ? {} : { processorHours: times.processorHours }),
       }),
-    }));
+    };
+  });
+}
+
+/** At most so many of them, evenly spaced, the last one always among them. */
+function evenly<T>(items: readonly T[], most: number): T[] {
+  const every = Math.max(1, Math.ceil(items.length / most));
+  return items.filter((_, i) => (items.length - 1 - i) % every === 0);
 }
 
 function rounded(values: Readonly<Record<string, number>>): Record<string, number> {

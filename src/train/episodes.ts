@@ -54,7 +54,9 @@ export class StoredEpisode {
 
   /** What a program that learns from the episode is fed, apart from the returns. */
   feeds(): Record<string, Float32Array | Int32Array> {
-    const saved = this.actor.agent.savedActivations.map(({ name }, i) => [name, this.activations[i]!]);
+    const saved = this.actor.agent.savedActivations.map(
+      ({ name }, i) => [name, this.activations[i]!] as const,
+    );
     return { x: this.observations, actions: this.actions, ...Object.fromEntries(saved) };
   }
 }

@@ -83,7 +83,7 @@ export function readWindow(
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
 
-/** A window with its loss. */
+/** A window with its losses. */
 export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
   /** The loss and the system's penalty. */
@@ -95,7 +95,7 @@ export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "
   readonly confidence?: Tensor;
 }
 
-/** A window that is read and scored. */
+/** The graph of a window: inputs as in a batch, recurrent state under a prefix, and the losses. */
 export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,

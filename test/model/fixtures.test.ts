@@ -26,17 +26,10 @@ import { fwmModel } from "../../src/model/fwmModel.ts";
 import { fwmWindow } from "../../src/model/fwmWindow.ts";
 import { type LstmWeights, lstm, lstmWeights } from "../../src/model/lstm.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
-import { expectClose, runOrtWithState, type Tolerance } from "../support/check.ts";
+import { expectClose } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor, transposed } from "../support/fixtures.ts";
+import { checkTensors, exact } from "../support/originals.ts";
 import { stepwise } from "../support/systems.ts";
-
-// The oracle works in float64 as the fixtures do. In float32 an entry that is small by cancellation carries the
-// rounding of the large ones it came from, so the error is measured against the largest entry of its tensor.
-const exact: Tolerance = { rtol: 1e-9, atol: 1e-11 };
-const single = (want: Float64Array): Tolerance => ({
-  rtol: 0,
-  atol: 1e-4 * want.reduce((largest, x) => Math.max(largest, Math.abs(x)), 1e-3),
-});
 
 type Stored = Record<string, StoredTensor>;
 
@@ -45,22 +38,6 @@ interface Fixture {
   weights: Stored;
   outputs: Stored & { loss: number };
   gradients: Stored;
-}
-
-/** Checks tensors in the oracle and on ONNX Runtime. */
-async function check(
-  want: ReadonlyMap<string, { tensor: Tensor; value: Value }>,
-  given: ReadonlyMap<Tensor, Value>,
-): Promise<void> {
-  const names = [...want.keys()];
-  const tensors = names.map((name) => want.get(name)!.tensor);
-  const inOracle = interpret(tensors, given);
-  const onOrt = await runOrtWithState(tensors, given);
-  names.forEach((name, i) => {
-    const { data } = want.get(name)!.value;
-    expectClose(inOracle[i]!.data, data, { ...exact, label: `${name} in the oracle` });
-    expectClose(onOrt[i]! as Float32Array, data, { ...single(data), label: `${name} on ONNX Runtime` });
-  });
 }
 
 function lstmValues(w: LstmWeights, stored: Stored, prefix: string): [Tensor, Value][] {
@@ -99,7 +76,7 @@ test("LSTM layer: PyTorch's outputs, state and gradients", async () => {
       asValue(gradients.h0!, [B, H]),
       asValue(gradients.c0!, [B, H]),
     ];
-    await check(
+    await checkTensors(
       new Map([
         ["y", { tensor: run.h, value: asValue(outputs.y!) }],
         ["h", { tensor: run.state.h, value: asValue(outputs.h!, [B, H]) }],
@@ -165,7 +142,7 @@ for (const [title, file, variant] of layers) {
           loss,
           named(weights).map(([tensor]) => tensor),
         );
-        await check(
+        await checkTensors(
           new Map([
             ["y", { tensor: layer.y, value: asValue(outputs.y!) }],
             ["h", { tensor: run.state.h, value: asValue(outputs.h!, [B, H]) }],
@@ -279,7 +256,7 @@ describe("catbAbI system: the authors' logits, state, loss and gradients", () =>
             ...before.map((tensor, i) => [tensor, state[i]!] as const),
             ...model.parameters.map((tensor, i) => [tensor, inOrder(weights)[i]!] as const),
           ]);
-          await check(
+          await checkTensors(
             new Map([
               ["loss", { tensor: loss, value: { shape: [], data: Float64Array.of(window.loss) } }],
               ...after.map(

@@ -28,16 +28,10 @@ import { normWeights } from "../../src/model/norm.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { transformerXlModel } from "../../src/model/transformerXlModel.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
-import { expectClose, runOrtWithState, type Tolerance } from "../support/check.ts";
+import { expectClose, runOrtWithState } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor, transposed } from "../support/fixtures.ts";
+import { checkTensors, exact, single } from "../support/originals.ts";
 import { zeroValue } from "../support/systems.ts";
-
-// The oracle works in float64 as the fixtures do; float32 is measured against the largest entry of a tensor.
-const exact: Tolerance = { rtol: 1e-9, atol: 1e-11 };
-const single = (want: Float64Array): Tolerance => ({
-  rtol: 0,
-  atol: 1e-4 * want.reduce((largest, x) => Math.max(largest, Math.abs(x)), 1e-3),
-});
 
 type Stored = Record<string, StoredTensor>;
 
@@ -144,14 +138,11 @@ function exchanged({ shape, data }: StoredTensor): Value {
 }
 
 /** Compares tensors in the oracle and on ONNX Runtime. */
-async function check(want: readonly (readonly [string, Tensor, Value])[], given: ReadonlyMap<Tensor, Value>) {
-  const tensors = want.map(([, tensor]) => tensor);
-  const inOracle = interpret(tensors, given);
-  const onOrt = await runOrtWithState(tensors, given);
-  want.forEach(([label, , { data }], i) => {
-    expectClose(inOracle[i]!.data, data, { ...exact, label: `${label} in the oracle` });
-    expectClose(onOrt[i]!, data, { ...single(data), label: `${label} on ONNX Runtime` });
-  });
+function check(want: readonly (readonly [string, Tensor, Value])[], given: ReadonlyMap<Tensor, Value>) {
+  return checkTensors(
+    want.map(([name, tensor, value]) => [name, { tensor, value }] as const),
+    given,
+  );
 }
 
 interface CatbabiWindow {

@@ -218,7 +218,7 @@ describe(
           .poll(() => legend(page).first().textContent(), { timeout: 10_000 })
           .toBe(`watched${loss}`);
       }
-      expect(sizes).toEqual([1, 1, 1]);
+      await soon(() => [...sizes]).toEqual([1, 1, 1]);
       expect(errors).toEqual([]);
       await page.context().close();
     });

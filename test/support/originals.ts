@@ -10,24 +10,26 @@ import { expectClose, runOrtWithState, type Tolerance } from "./check.ts";
 /** The oracle works in float64 as the originals did. */
 export const exact: Tolerance = { rtol: 1e-9, atol: 1e-11 };
 
-// In float32 an entry that is small by cancellation carries the rounding of the large ones it came from, so the
-// error is measured against the largest entry of its tensor.
-const single = (want: Float64Array): Tolerance => ({
+/**
+ * In float32 an entry that is small by cancellation carries the rounding of the large ones it came from, so the error
+ * is measured against the largest entry of its tensor.
+ */
+export const single = (want: Float64Array): Tolerance => ({
   rtol: 0,
   atol: 1e-4 * want.reduce((largest, x) => Math.max(largest, Math.abs(x)), 1e-3),
 });
 
 /** Checks tensors in the oracle and on ONNX Runtime. */
 export async function checkTensors(
-  want: ReadonlyMap<string, { tensor: Tensor; value: Value }>,
+  want: Iterable<readonly [name: string, { readonly tensor: Tensor; readonly value: Value }]>,
   given: ReadonlyMap<Tensor, Value>,
 ): Promise<void> {
-  const names = [...want.keys()];
-  const tensors = names.map((name) => want.get(name)!.tensor);
+  const wanted = [...want];
+  const tensors = wanted.map(([, { tensor }]) => tensor);
   const inOracle = interpret(tensors, given);
   const onOrt = await runOrtWithState(tensors, given);
-  names.forEach((name, i) => {
-    const { data } = want.get(name)!.value;
+  wanted.forEach(([name, { value }], i) => {
+    const { data } = value;
     expectClose(inOracle[i]!.data, data, { ...exact, label: `${name} in the oracle` });
     expectClose(onOrt[i]! as Float32Array, data, { ...single(data), label: `${name} on ONNX Runtime` });
   });

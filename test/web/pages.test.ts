@@ -91,7 +91,7 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
 
   test("the first page is below 200 kB compressed, and shown within a second", async () => {
     const sizes = compressedSizes(join(folder, "web"));
-    const first = [...sizes].filter(([name]) => !/playground|worker|ort-wasm/.test(name));
+    const first = [...sizes].filter(([name]) => !/playground|worker|\/ort-/.test(name));
     const total = first.reduce((sum, [, size]) => sum + size, 0);
     console.info(`all pages of the studio: ${(total / 1000).toFixed(0)} kB compressed`);
     expect(total).toBeLessThan(200_000);
@@ -221,6 +221,16 @@ describe("the studio's pages in Chromium", skipUnless(found.path !== "", `no bro
     await page.getByText("step 1 of 30").waitFor();
     await expect.poll(() => page.getByRole("img", { name: /^agent/ }).innerHTML(), patient).not.toBe(graph);
     expect(new URL(page.url()).hash).toContain("seed=4");
+    expect(errors).toEqual([]);
+    await page.context().close();
+  });
+
+  test("the studio serves the playground, isolated, under its own policy", { timeout: 120_000 }, async () => {
+    const state = "#/train?tasks=1&hidden=8&memory=4&reads=1&batch=2&window=20&steps=20&lstm=false";
+    const { page, errors } = await open(browser, `${url}playground/${state}`);
+    expect(await page.evaluate(() => crossOriginIsolated)).toBe(true);
+    await page.getByRole("button", { name: "Step", exact: true }).click();
+    await page.getByText("Checkpoint of step 1 kept").waitFor({ timeout: 60_000 });
     expect(errors).toEqual([]);
     await page.context().close();
   });

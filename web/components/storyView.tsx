@@ -3,6 +3,7 @@
  * wrote. Words are in lines, so the figure is legible at any width.
  */
 import { useSignal } from "@preact/signals";
+import { useId } from "preact/hooks";
 import type { AskAnswer } from "../../src/studio/api.ts";
 import "../style/storyView.css";
 
@@ -30,6 +31,7 @@ export interface StoryViewProps {
 
 /** The figure of one question. */
 export function StoryView({ answer, question, onEdit, words = [] }: StoryViewProps) {
+  const list = useId();
   const chosen = useSignal<number | null>(null);
   const editing = useSignal<number | null>(null);
   const lines = linesOf(answer, question);
@@ -41,10 +43,7 @@ export function StoryView({ answer, question, onEdit, words = [] }: StoryViewPro
     <div class="story-view">
       <div class="story-legend">
         {names.length > 0 ? (
-          <span>
-            Rows: {names.length <= 6 ? names.join(", ") : `${names.length} heads`}. Darker blue: matched more;
-            orange: the opposite.
-          </span>
+          <span>Rows: {rowNames(names)}. Stronger blue: matched more; orange: the opposite.</span>
         ) : (
           <span>This system keeps nothing that could be traced back to single words.</span>
         )}
@@ -57,7 +56,7 @@ export function StoryView({ answer, question, onEdit, words = [] }: StoryViewPro
               <Word
                 key={column.index}
                 column={column}
-                names={names}
+                list={list}
                 editing={editing.value === column.index}
                 editable={onEdit !== undefined && column.answer === null}
                 onChoose={() => (chosen.value = column.index)}
@@ -71,14 +70,16 @@ export function StoryView({ answer, question, onEdit, words = [] }: StoryViewPro
           </li>
         ))}
       </ol>
-      <output class="story-numbers numbers">
-        {shown ? (
-          <Numbers column={shown} />
-        ) : (
-          <span class="muted">Point at a word, or tab to it, for its numbers.</span>
-        )}
-      </output>
-      <datalist id="story-words">
+      {names.length > 0 || hasMemory ? (
+        <output class="story-numbers numbers">
+          {shown ? (
+            <Numbers column={shown} />
+          ) : (
+            <span class="muted">Point at a word, or tab to it, for its numbers.</span>
+          )}
+        </output>
+      ) : null}
+      <datalist id={list}>
         {words.map((word) => (
           <option key={word} value={word} />
         ))}
@@ -89,7 +90,8 @@ export function StoryView({ answer, question, onEdit, words = [] }: StoryViewPro
 
 function Word(props: {
   column: Column;
-  names: readonly string[];
+  /** Id of the list of words to complete from. */
+  list: string;
   editing: boolean;
   editable: boolean;
   onChoose: () => void;
@@ -104,7 +106,7 @@ function Word(props: {
       {editing ? (
         <input
           class="story-input"
-          list="story-words"
+          list={props.list}
           aria-label={`Instead of ${word}`}
           defaultValue={word}
           size={Math.max(4, word.length)}
@@ -133,10 +135,19 @@ function Word(props: {
 }
 
 const cell = 9;
+/** Reads or heads that are drawn. */
+const mostRows = 12;
+
+function rowNames(names: readonly string[]): string {
+  if (names.length <= 6) return names.join(", ");
+  return names.length <= mostRows
+    ? `${names.length} heads`
+    : `the first ${mostRows} of ${names.length} heads`;
+}
 
 /** One cell per read, then a bar for the strength of the write. */
 function Shares({ reads, beta }: Pick<Column, "reads" | "beta">) {
-  const shownReads = reads.length <= 12 ? reads : reads.slice(0, 12);
+  const shownReads = reads.slice(0, mostRows);
   const height = shownReads.length * (cell + 1) + (beta === null ? 0 : cell);
   if (height === 0) return null;
   return (
@@ -171,7 +182,7 @@ function Numbers({ column: { word, reads, beta, norm } }: { column: Column }) {
   return (
     <>
       <strong>{word}</strong>
-      {reads.slice(0, 12).map(({ name, value }) => (
+      {reads.slice(0, mostRows).map(({ name, value }) => (
         <span key={name}>
           {name} {value.toPrecision(3)}
         </span>

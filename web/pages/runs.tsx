@@ -100,13 +100,16 @@ function Damaged() {
   );
 }
 
-/** The runs that are compared: those in the address, else the newest few. */
+/** The runs that are compared: those in the address, else the newest few of one kind. */
 function selectedRuns(all: ReadonlyMap<string, RunSummary>): string[] {
   const chosen = query.value.get("sel");
   if (chosen !== undefined) return chosen === "-" ? [] : chosen.split("\n").filter((name) => all.has(name));
-  const newest = [...all.values()].filter(({ metricsVersion }) => metricsVersion > 0);
+  const newest = [...all.values()]
+    .filter(({ metricsVersion }) => metricsVersion > 0)
+    .sort((a, b) => b.created.localeCompare(a.created));
+  // Measures of another kind of experiment would not fit into one chart.
   return newest
-    .sort((a, b) => b.created.localeCompare(a.created))
+    .filter(({ kind }) => kind === newest[0]!.kind)
     .slice(0, 5)
     .map(({ name }) => name);
 }

@@ -157,7 +157,7 @@ function Numbers({ choices }: { choices: Choices }) {
   const entries: [string, string][] = [
     ["held-out accuracy", point ? percent(point.accuracy) : "–"],
     ["training accuracy", last ? percent(last.accuracy) : "–"],
-    ["step", `${(now?.step ?? 0).toLocaleString("en")} of ${choices.steps.toLocaleString("en")}`],
+    [`step of ${choices.steps.toLocaleString("en")}`, (now?.step ?? 0).toLocaleString("en")],
     ["steps/s", now?.stepsPerSecond ? now.stepsPerSecond.toFixed(1) : "–"],
     ["elapsed", duration(now?.seconds ?? 0)],
     ["learning rate", last ? last.learningRate.toPrecision(2) : "–"],

@@ -20,6 +20,7 @@ export const evaluationOptions = {
     type: "choice",
     values: ["stretch"],
     help: "a fixed suite of harder stories in the place of a split",
+    replacesSplit: true,
   },
 } as const satisfies Record<string, EvaluationOption>;
 

@@ -9,7 +9,8 @@ import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.
 import { type RunResult, stepsOf } from "../../report/result.ts";
 import { percent, table, thousands } from "../../report/table.ts";
 import type { ReportedRun } from "../kind.ts";
-import type { CatbabiEvaluation } from "./options.ts";
+import type { CatbabiEvaluation, StretchEvaluation } from "./options.ts";
+import { stretchSection } from "./presentStretch.ts";
 import type { CatbabiPaper } from "./settings.ts";
 
 /** The paper's test result for the same experiment; null for generated and own stories, of which it says nothing. */
@@ -99,7 +100,11 @@ ${rows.join("\n")}
 It knows ${words} kinds of sentences; other words are refused, other sentences mean nothing to it.${
     weak.length > 0 ? ` Weak tasks: ${weak.join(", ")}.` : ""
   } It answers with one word, always, also when the story does not say.
-`;
+${(about.further ?? []).filter(isStretchScore).map(stretchSection).join("\n")}`;
+}
+
+function isStretchScore(score: object): score is StretchEvaluation {
+  return "suite" in score && score.suite === "stretch";
 }
 
 /** Validation accuracy over steps: every run, the authors' points as far as the runs went, the published result. */

@@ -39,3 +39,39 @@ export function showStretchLine({ accuracy, questions, confidence }: StretchEval
     `mean confidence ${percent(confidence)}`
   );
 }
+
+/** From here on an answer is taken to be reliable. */
+const reliable = 0.9;
+
+/** A card's section: how far the model holds beyond bAbI, in plain words and as a table. */
+export function stretchSection({ axes, points, accuracy, questions }: StretchEvaluation): string {
+  const along = axes.map(({ name, label }) => ({ label, on: points.filter(({ axis }) => axis === name) }));
+  const limits = along.flatMap(({ label, on }) => {
+    const fails = on.find((point) => point.accuracy < reliable);
+    if (!fails) return [];
+    const { confidence } = fails;
+    return [
+      `- ${label}, ${fails.at}: right ${percent(fails.accuracy)} of the time, and ${percent(confidence)} sure of it`,
+    ];
+  });
+  return `
+## Beyond bAbI
+
+On the stretch suite it answers ${percent(accuracy)} of ${thousands(questions)} questions.${
+    limits.length > 0 ? " Do not rely on it beyond these points, the first of each kind below 90 %:" : ""
+  }
+
+${limits.join("\n")}
+
+| | | accuracy | confidence |
+| --- | --- | --- | --- |
+${along
+  .flatMap(({ label, on }) =>
+    on.map(
+      (point, i) =>
+        `| ${i === 0 ? label : ""} | ${point.at} | ${percent(point.accuracy)} | ${percent(point.confidence)} |`,
+    ),
+  )
+  .join("\n")}
+`;
+}

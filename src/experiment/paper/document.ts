@@ -74,8 +74,8 @@ export async function buildPaper(
     "### Learning curves",
     shown("catbabi-steps", "Validation accuracy over steps", await learningCurves(results, "step")),
     shown("catbabi-hours", "Validation accuracy over hours", await learningCurves(results, "hours")),
-    "A run that started with the weights of another begins where that one stood. Hours are a run's own, spread evenly over its " +
-      "steps, on the machines of the last table.",
+    "A run that started with the weights of another begins where that one stood. Hours are those in training steps, of version 0.1 " +
+      "a run's hours spread evenly over its steps, on the machines of the last table.",
     "### Accuracy per task",
     shown("catbabi-tasks", "Test accuracy per task", await taskBars(results)),
     ...(hasScores("qa") ? ["Question answering, test, in per cent:", taskTable(results, "qa")] : []),

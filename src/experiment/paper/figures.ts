@@ -42,15 +42,15 @@ export async function learningCurves(results: Results, over: "step" | "hours"): 
   });
 }
 
-/** The curve behind the weights it started with; hours go evenly over the steps. */
+/** The curve behind the weights it started with; hours go evenly over the steps where the log does not say. */
 function accuracies(run: FiledRun, over: "step" | "hours"): FigureLine["points"] {
   const { curves, steps, hours, chain, initFrom } = run;
   const stepsBefore =
     chain.reduce((sum, part) => sum + part.steps, 0) ||
     Number(/ after (\d+) steps$/.exec(initFrom ?? "")?.[1] ?? 0);
-  const hoursBefore = chain.reduce((sum, part) => sum + part.hours, 0);
-  return (curves.valid ?? []).map(({ step, values }) => ({
-    x: over === "step" ? stepsBefore + step : hoursBefore + (hours * step) / steps,
+  const hoursBefore = chain.reduce((sum, part) => sum + (part.hours ?? 0), 0);
+  return (curves.valid ?? []).map(({ step, values, hours: at = (hours * step) / steps }) => ({
+    x: over === "step" ? stepsBefore + step : hoursBefore + at,
     y: values.accuracy!,
   }));
 }

@@ -1,4 +1,5 @@
 /** Runs that differ in the seed alone are one row: their mean, its spread, and a link to each. */
+import { isExact } from "../../report/chain.ts";
 import { mean, std } from "../../statistics.ts";
 import type { FiledRun } from "./read.ts";
 
@@ -55,11 +56,15 @@ export function links(
 
 /** A link to a result file; a dagger where the exact source is not known. */
 export function link(
-  { file, commit }: { readonly file: string; readonly commit: string | null },
+  {
+    file,
+    commit,
+    exactSource,
+  }: { readonly file: string; readonly commit: string | null; readonly exactSource?: boolean | undefined },
   folder: string,
   name = file,
 ): string {
-  const isKnown = commit !== null && !commit.endsWith("-dirty");
+  const isKnown = exactSource ?? isExact(commit);
   return `[${name}](${folder}/${file}.json)${isKnown ? "" : " †"}`;
 }
 

@@ -8,7 +8,7 @@ import { parseJsonObject } from "../../store/json.ts";
 
 const text = z.string().nullable().default(null);
 const values = z.record(z.string(), z.number());
-const curve = z.array(z.looseObject({ step: z.number(), values }));
+const curve = z.array(z.looseObject({ step: z.number(), values, hours: z.number().optional() }));
 const mean = z.looseObject({ mean: z.number(), standardError: z.number().nullable().default(null) });
 
 const machine = z.looseObject({
@@ -28,7 +28,7 @@ const trained = {
   settings: z.looseObject({ task: z.looseObject({ name: z.string() }) }),
 };
 
-const link = z.looseObject({ name: z.string(), steps: z.number(), hours: z.number() });
+const link = z.looseObject({ name: z.string(), steps: z.number(), hours: z.number().nullable() });
 
 const textScore = z.looseObject({ loss: z.number(), perplexity: z.number(), bits: z.number() });
 
@@ -37,6 +37,8 @@ const runSchema = z.looseObject({
   seed: z.number(),
   initFrom: text,
   chain: z.array(link).default([]),
+  /** Absent in version 0.1, where the commit alone says it. */
+  exactSource: z.boolean().optional(),
   data: text,
   curves: z.record(z.string(), curve),
   returns: z.array(z.looseObject({ episode: z.number(), heldOut: z.number() })).default([]),

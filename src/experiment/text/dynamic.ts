@@ -7,15 +7,33 @@
  *   g         ∇ of the mean loss of a segment                       state carried, gradients not
  *   rms       √(1/n Σ g²)                                           of the training split: n windows of 100 columns
  *   m         mean over the tensors of a model of mean(rms)
- *   weights   w ← w + min(λ rms/m, 1) (w_0 - w) - η g/(rms + ε)     w_0 the trained weights
+ *   step      s = g/(rms + ε),  s ← s min(1, 100/rms(s))            per tensor, rms(s) over its entries
+ *   weights   w ← w + min(λ rms/m, 1) (w_0 - w) - η s               w_0 the trained weights
  *
- * η is the rate, λ the decay towards the trained weights. There is no dropout. As in the released program; it takes the
- * statistics of the whole training split, here of at most `statisticsWindows` windows.
+ * η is the rate, λ the decay towards the trained weights. There is no dropout.
+ *
+ * Departures from the released program: it has no limit on a step. Steps of an LSTM are 5 to 20 in this measure and never
+ * meet the limit; a memory that reads where nothing is written has gradients thousands of times the usual, and one of them
+ * would spoil the weights for good. And it takes the statistics of the whole training split, here of at most
+ * `statisticsWindows` windows. The time of an update is that of going through all weights, so the rule is
+ * w ← keep w + pull - scale g, with what does not change computed beforehand.
  */
 import { grad } from "../../compile/grad.ts";
 import { evaluationBatches, type TextBatch } from "../../data/text/columns.ts";
 import type { TokenStream } from "../../data/text/prepared.ts";
-import { add, div, input, min, mul, state, stateAttrs, sub, type Tensor } from "../../graph/index.ts";
+import {
+  add,
+  div,
+  input,
+  mean,
+  min,
+  mul,
+  sqrt,
+  state,
+  stateAttrs,
+  sub,
+  type Tensor,
+} from "../../graph/index.ts";
 import type { SequenceModel } from "../../model/sequence.ts";
 import { ProgramCache } from "../../runtime/cache.ts";
 import { type CompileOptions, compile, type Program, type ProgramSpec } from "../../runtime/program.ts";
@@ -35,14 +53,20 @@ export interface DynamicSettings {
 /** ε of the released program. */
 const epsilon = 2e-5;
 
+/** Largest step of a tensor: the root of the mean square of g/(rms + ε). */
+const largestStep = 100;
+
 /** Columns of the training split that gradients are averaged over, and most windows of them. */
 const statisticsColumns = 100;
 const statisticsWindows = 400;
 
-/** What is tried when the settings are tuned, for segments of `usualSegment`; both go by the length of a segment. */
+/** The settings of the released program, for segments of `usualSegment`; both go by the length of a segment. */
+const publishedDynamic: DynamicSettings = { rate: 5e-5, decay: 2e-3 };
+
+/** What may be tried when the settings are tuned, the published ones among them. */
 export const dynamicGrid = {
-  rate: [2e-5, 5e-5, 1e-4, 2e-4, 4e-4],
-  decay: [5e-4, 1e-3, 2e-3, 5e-3, 1e-2],
+  rate: [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 4e-4],
+  decay: [5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 5e-2, 0.1, 0.2],
 } as const satisfies Readonly<Record<keyof DynamicSettings, readonly number[]>>;
 
 /** Tokens of the validation split that settings are tuned on. */
@@ -52,27 +76,25 @@ export const dynamicTuningTokens = 30_000;
 export class DynamicEvaluator {
   private readonly programs = new ProgramCache();
   private readonly state = new State();
-  /** m of the equations, once the statistics are there. */
+  /** Root mean squares of the gradients by name, once they are measured. */
+  private readonly rms = new Map<string, Float32Array>();
+  /** m of the equations. */
   private meanRms = 0;
+  private rate = 0;
 
   constructor(
     private readonly model: SequenceModel,
-    private readonly weights: ReadonlyMap<string, ArrayLike<number>>,
+    private readonly weights: ReadonlyMap<string, Float32Array>,
     private readonly options: Omit<CompileOptions, "state">,
   ) {
-    for (const parameter of model.parameters) {
-      this.state.declare(stateAttrs(parameter)!);
-      for (const kept of [originOf(parameter), rmsOf(parameter)]) this.state.declare(stateAttrs(kept)!);
-      const { name } = stateAttrs(parameter)!;
-      this.state.set(stateAttrs(originOf(parameter))!.name, weights.get(name)!);
-    }
+    for (const parameter of model.parameters) this.state.declare(stateAttrs(parameter)!);
   }
 
   /** Measures the size of gradients on training text; before anything is read. */
   async measure(batches: Iterable<TextBatch>, onWindow?: () => void): Promise<void> {
     let windows = 0;
     for (const cut of batches) {
-      if (cut.isFirst) this.start(cut.batch);
+      if (cut.isFirst) this.begin(cut.batch);
       const program = await this.program("statistics", cut);
       await program.run(inputsOf(cut));
       windows++;
@@ -80,16 +102,34 @@ export class DynamicEvaluator {
       onWindow?.();
     }
     const means = this.model.parameters.map((parameter) => {
-      const { data } = this.state.get(stateAttrs(rmsOf(parameter))!.name);
-      const rms = data as Float32Array;
-      for (let i = 0; i < rms.length; i++) rms[i] = Math.sqrt(rms[i]! / windows);
+      const sums = this.state.get(nameOf(kept("scale", parameter))).data as Float32Array;
+      const rms = sums.map((sum) => Math.sqrt(sum / windows));
+      this.rms.set(nameOf(parameter), rms);
       return rms.reduce((total, value) => total + value, 0) / rms.length;
     });
     this.meanRms = means.reduce((a, b) => a + b, 0) / means.length;
   }
 
-  /** Starts a text: the trained weights, and the system's own start state. */
-  start(batch = 1): void {
+  /** Starts a text: the trained weights, the system's own start state, and how fast the weights follow from here on. */
+  start({ rate, decay }: DynamicSettings): void {
+    this.begin(1);
+    this.rate = rate;
+    for (const parameter of this.model.parameters) {
+      const [trained, rms] = [this.weights.get(nameOf(parameter))!, this.rms.get(nameOf(parameter))!];
+      const back = (i: number): number => Math.min((decay * rms[i]!) / (this.meanRms || 1), 1);
+      this.put(kept("keep", parameter), (i) => 1 - back(i));
+      this.put(kept("pull", parameter), (i) => back(i) * trained[i]!);
+      this.put(kept("scale", parameter), (i) => rate / (rms[i]! + epsilon));
+    }
+  }
+
+  private put(tensor: Tensor, value: (i: number) => number): void {
+    this.state.declare(stateAttrs(tensor)!);
+    const data = this.state.get(nameOf(tensor)).data as Float32Array;
+    for (let i = 0; i < data.length; i++) data[i] = value(i);
+  }
+
+  private begin(batch: number): void {
     for (const [name, values] of this.weights) this.state.set(name, values);
     for (const { name, shape, initial } of this.model.recurrent) {
       this.state.reset({
@@ -100,13 +140,9 @@ export class DynamicEvaluator {
   }
 
   /** The losses of a segment, [T, B], before its gradient changed the weights; overwritten by the next one. */
-  async run(cut: TextBatch, { rate, decay }: DynamicSettings): Promise<Float32Array> {
+  async run(cut: TextBatch): Promise<Float32Array> {
     const program = await this.program("follow", cut);
-    const { losses } = await program.run({
-      ...inputsOf(cut),
-      rate,
-      decay: this.meanRms > 0 ? decay / this.meanRms : 0,
-    });
+    const { losses } = await program.run({ ...inputsOf(cut), limit: largestStep * this.rate });
     return losses as Float32Array;
   }
 
@@ -123,17 +159,19 @@ export class DynamicEvaluator {
     const gradients = grad(loss, parameters);
     if (form === "statistics") {
       const squares = parameters.map((parameter, i) => {
-        const sums = rmsOf(parameter);
+        // The sums stand where the scale stands later.
+        const sums = kept("scale", parameter);
         return [sums, add(sums, mul(gradients[i]!, gradients[i]!))] as const;
       });
       return { name: "statistics", outputs: {}, updates: [...updates, ...squares] };
     }
-    const [rate, decay] = [input("rate", []), input("decay", [])];
+    const limit = input("limit", []);
     const followed = parameters.map((parameter, i) => {
-      const rms = rmsOf(parameter);
-      const back = mul(min(mul(rms, decay), 1), sub(originOf(parameter), parameter));
-      const step = mul(rate, div(gradients[i]!, add(rms, epsilon)));
-      return [parameter, sub(add(parameter, back), step)] as const;
+      const returned = add(mul(kept("keep", parameter), parameter), kept("pull", parameter));
+      const step = mul(kept("scale", parameter), gradients[i]!);
+      // A step of zeros is divided by next to nothing, and stays one.
+      const factor = min(div(limit, add(sqrt(mean(mul(step, step))), 1e-30)), 1);
+      return [parameter, sub(returned, mul(step, factor))] as const;
     });
     return { name: "dynamic", outputs: { losses }, updates: [...updates, ...followed] };
   }
@@ -166,9 +204,9 @@ export async function scoreDynamic(
   }: { segment: number; settings: DynamicSettings; onWindow?: (() => void) | undefined },
 ): Promise<Score> {
   const total = new Total();
-  evaluator.start();
+  evaluator.start(settings);
   for (const cut of evaluationBatches(stream, { batch: 1, window: segment })) {
-    total.add(cut, await evaluator.run(cut, settings));
+    total.add(cut, await evaluator.run(cut));
     await turn();
     onWindow?.();
   }
@@ -176,44 +214,40 @@ export async function scoreDynamic(
 }
 
 /**
- * Searches the rate with the middle decay, upwards until the loss increases, then the decay with the best rate:
- * downwards from the middle, and upwards if that made it worse. The best of all that was tried comes with it.
+ * Searches from the published settings on, along one of the two at a time: the rate, the decay, and the rate again. Each
+ * time downwards as long as the loss falls, and upwards if it did not fall at once.
  */
 export async function tuneDynamic(
   segment: number,
   lossAt: (settings: DynamicSettings) => Promise<number>,
 ): Promise<{ best: DynamicSettings; tried: (DynamicSettings & { loss: number })[] }> {
-  const scale = segment / usualSegment;
-  const [rates, decays] = [dynamicGrid.rate, dynamicGrid.decay].map((values) =>
-    values.map((value) => Number((value * scale).toPrecision(6))),
-  ) as [number[], number[]];
+  const scaled = (value: number): number => Number(((value * segment) / usualSegment).toPrecision(6));
+  const grid = { rate: dynamicGrid.rate.map(scaled), decay: dynamicGrid.decay.map(scaled) };
   const tried: (DynamicSettings & { loss: number })[] = [];
-  const best = () => tried.reduce((a, b) => (b.loss < a.loss ? b : a));
-  /** Goes along some settings as long as each is better than the one before. */
-  const climb = async (candidates: readonly DynamicSettings[], before: number): Promise<void> => {
-    let last = before;
-    for (const candidate of candidates) {
-      const found = await lossAt(candidate);
-      // Weights that followed too fast.
-      const loss = Number.isFinite(found) ? found : Number.POSITIVE_INFINITY;
-      tried.push({ ...candidate, loss });
-      if (loss >= last) return;
-      last = loss;
-    }
+  const attempt = async (settings: DynamicSettings): Promise<number> => {
+    const known = tried.find(({ rate, decay }) => rate === settings.rate && decay === settings.decay);
+    if (known) return known.loss;
+    const found = await lossAt(settings);
+    // Weights that followed too fast have none.
+    const loss = Number.isFinite(found) ? found : Number.POSITIVE_INFINITY;
+    tried.push({ ...settings, loss });
+    return loss;
   };
-  const middle = Math.floor(decays.length / 2);
-  await climb(
-    rates.map((rate) => ({ rate, decay: decays[middle]! })),
-    Number.POSITIVE_INFINITY,
-  );
-  const { rate, loss } = best();
-  const from = (values: readonly number[]) =>
-    climb(
-      values.map((decay) => ({ rate, decay })),
-      loss,
-    );
-  await from(decays.slice(0, middle).reverse());
-  if (best().decay === decays[middle]) await from(decays.slice(middle + 1));
+  const best = () => tried.reduce((a, b) => (b.loss < a.loss ? b : a));
+  await attempt({ rate: scaled(publishedDynamic.rate), decay: scaled(publishedDynamic.decay) });
+  for (const name of ["rate", "decay", "rate"] as const) {
+    const { loss: start, ...from } = best();
+    const at = grid[name].indexOf(from[name]);
+    for (const way of [grid[name].slice(0, at).reverse(), grid[name].slice(at + 1)]) {
+      let last = start;
+      for (const value of way) {
+        const loss = await attempt({ ...from, [name]: value });
+        if (loss >= last) break;
+        last = loss;
+      }
+      if (last < start) break;
+    }
+  }
   const { loss: _, ...settings } = best();
   return { best: settings, tried };
 }
@@ -227,12 +261,13 @@ function prefixOf(batch: number): string {
   return `stream${batch}.`;
 }
 
-function originOf(parameter: Tensor): Tensor {
-  return state(`origin.${stateAttrs(parameter)!.name}`, parameter.shape);
+function nameOf(tensor: Tensor): string {
+  return stateAttrs(tensor)!.name;
 }
 
-function rmsOf(parameter: Tensor): Tensor {
-  return state(`rms.${stateAttrs(parameter)!.name}`, parameter.shape);
+/** What is kept beside a parameter, a number for each weight. */
+function kept(what: "keep" | "pull" | "scale", parameter: Tensor): Tensor {
+  return state(`${what}.${nameOf(parameter)}`, parameter.shape);
 }
 
 /** The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows. */

@@ -6,18 +6,13 @@ import { shellLine } from "../../cli/shell.ts";
 import { allKinds, experimentNames, findExperiment, kindOf } from "../../experiment/registry.ts";
 import {
   type About,
-  type AskAnswer,
-  type GenerateAnswer,
   type JobsAnswer,
   type KindInfo,
   type MetricsAnswer,
   type ModelRef,
-  type PassageAnswer,
-  type RolloutAnswer,
   type RunDetail,
   type RunMetrics,
   routes,
-  type VocabularyAnswer,
 } from "../api.ts";
 import { compareRuns, settingsOf, tokensPerStep } from "./compare.ts";
 import { type GuardOptions, guarded, limitedBody, secured } from "./guard.ts";
@@ -136,44 +131,23 @@ export function studioApp(parts: AppParts): Hono {
   });
   app.post(routes.vocabulary.path, async (context) => {
     const { model } = await body(context, bodies.vocabulary);
-    const { words } = await askModel<VocabularyAnswer>(context, parts, model, { kind: "vocabulary" });
-    return context.json({ words } satisfies VocabularyAnswer);
+    return jsonText(context, await askModel(context, parts, model, { kind: "vocabulary" }));
   });
   app.post(routes.ask.path, async (context) => {
     const { model, story, top = 5, writes = false } = await body(context, bodies.ask);
-    const answer = await askModel<Omit<AskAnswer, "system" | "step">>(context, parts, model, {
-      kind: "ask",
-      story,
-      top,
-      writes,
-    });
-    return context.json(answer);
+    return jsonText(context, await askModel(context, parts, model, { kind: "ask", story, top, writes }));
   });
   app.post(routes.rollout.path, async (context) => {
     const { model, seed } = await body(context, bodies.rollout);
-    const { explorer, explorerSteps, ...rest } = await askModel<
-      Omit<RolloutAnswer, "explorer" | "explorerTotal"> & {
-        readonly explorer: number;
-        readonly explorerSteps: RolloutAnswer["explorer"];
-      }
-    >(context, parts, model, { kind: "rollout", seed });
-    return context.json({
-      ...rest,
-      explorer: explorerSteps,
-      explorerTotal: explorer,
-    } satisfies RolloutAnswer);
+    return jsonText(context, await askModel(context, parts, model, { kind: "rollout", seed }));
   });
   app.post(routes.passage.path, async (context) => {
     const { model, text } = await body(context, bodies.passage);
-    return context.json(
-      await askModel<Pick<PassageAnswer, "words">>(context, parts, model, { kind: "passage", text }),
-    );
+    return jsonText(context, await askModel(context, parts, model, { kind: "passage", text }));
   });
   app.post(routes.generate.path, async (context) => {
     const { model, ...options } = await body(context, bodies.generate);
-    return context.json(
-      await askModel<GenerateAnswer>(context, parts, model, { kind: "generate", ...options }),
-    );
+    return jsonText(context, await askModel(context, parts, model, { kind: "generate", ...options }));
   });
 
   app.post(routes.trainCheck.path, async (context) =>
@@ -230,17 +204,22 @@ async function theRun(index: RunIndex, name: string): Promise<IndexedRun> {
   return requireRun(index, name);
 }
 
-/** Asks the model that a request names, and adds what the listing knows of it. */
-async function askModel<T>(
+/** Asks the model that a request names; the answer is JSON text, with what the listing knows of the model at its end. */
+async function askModel(
   context: Context,
   { index, pool }: AppParts,
   model: ModelRef,
   question: ModelQuestion,
-): Promise<T & { readonly system: string; readonly experiment: string; readonly step: number | null }> {
-  const found = await findModelFolder(index, model);
-  const json = await pool.ask(found.folder, question, context.req.raw.signal);
-  const { system, experiment, step } = found;
-  return { ...(JSON.parse(json) as T), system, experiment, step };
+): Promise<string> {
+  const { folder, system, experiment, step } = await findModelFolder(index, model);
+  const json = await pool.ask(folder, question, context.req.raw.signal);
+  // An answer of a model is an object, and large: it is handed on as it came.
+  return `${json.slice(0, -1)},${JSON.stringify({ system, experiment, step }).slice(1)}`;
+}
+
+/** An answer that is JSON text already. */
+function jsonText(context: Context, text: string): Response {
+  return context.body(text, 200, { "Content-Type": "application/json" });
 }
 
 function about({ version, shown }: AppParts): About {

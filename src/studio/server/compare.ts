@@ -96,7 +96,7 @@ const publishedBy: Readonly<Record<string, (paper: never) => CompareAnswer["publ
 export function tokensPerStep({ settings }: RunRecord): number | null {
   const flat = flatten(settings);
   const number = (key: string): number => Number(flat[key]);
-  switch (flat["task.name"]) {
+  switch (String(flat["task.name"])) {
     case "catbabi":
       return finite(number("training.batch") * number("training.window"));
     case "text": {

@@ -201,7 +201,7 @@ export class MetricsLog {
     this.noteTime(at);
     // Looked up by name within the split: a log has millions of values, and joining two names each time costs as much as reading them.
     let split = this.splits.get(record.split);
-    if (!split) this.splits.set(record.split, (split = new Map()));
+    if (!split) this.splits.set(record.split, (split = new Map<string, Column>()));
     for (const name of Object.keys(record.values)) {
       const given = record.values[name];
       const value = typeof given === "number" ? given : words[String(given)];

@@ -41,7 +41,8 @@ async function answer(request: ModelRequest): Promise<ModelResult> {
     case "rollout": {
       const { rollOut } = await import("../../experiment/rollout.ts");
       const { episodes } = await rollOut(folder, { seed: request.seed, episodes: 1 });
-      return episodes[0]!;
+      const { explorer, explorerSteps, ...episode } = episodes[0]!;
+      return { ...episode, explorer: explorerSteps, explorerTotal: explorer };
     }
     case "passage": {
       const { passageBits } = await import("../../inference/passage.ts");
@@ -69,9 +70,10 @@ function told(error: unknown): NonNullable<ModelAnswer["failure"]> {
   return { name, message, ...(suggestions ? { suggestions } : {}) };
 }
 
-/** Numbers to six digits: more than a page shows, and half as long. */
+/** Numbers to about six digits: more than a page shows, and half as long. Fixed digits are quicker than significant ones. */
 function shortened(_key: string, value: unknown): unknown {
-  return typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(6)) : value;
+  if (typeof value !== "number" || Number.isInteger(value)) return value;
+  return Math.abs(value) >= 1e-3 ? Math.round(value * 1e6) / 1e6 : Number(value.toPrecision(6));
 }
 
 process.on("message", (request: ModelRequest) => {

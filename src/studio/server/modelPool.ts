@@ -5,10 +5,9 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { DataError, FwmError, UsageError } from "../../errors.ts";
-import type { Rollout } from "../../experiment/rollout.ts";
 import type { PassageWord } from "../../inference/passage.ts";
 import type { StoryTrace } from "../../inference/storyTrace.ts";
-import type { GenerateAnswer, GenerateRequest, VocabularyAnswer } from "../api.ts";
+import type { GenerateAnswer, GenerateRequest, RolloutAnswer, VocabularyAnswer } from "../api.ts";
 import { startChild } from "./childProcess.ts";
 import { Refusal, UnknownWords } from "./requests.ts";
 
@@ -27,7 +26,7 @@ export type ModelRequest = ModelQuestion & { readonly id: number };
 export type ModelResult =
   | (StoryTrace & { readonly ms: number })
   | VocabularyAnswer
-  | Rollout
+  | Omit<RolloutAnswer, "experiment" | "step">
   | { readonly words: readonly PassageWord[] }
   | GenerateAnswer;
 

@@ -82,6 +82,12 @@ describe("a model", () => {
     );
   });
 
+  test.each(["report", "package"])("%s, which is about a split, does not offer it", async (name) => {
+    const { code, stderr } = await run([name, trained, "--suite", "stretch", "--out", join(folder, name)]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("--suite");
+  });
+
   test.each([
     ["--split", "test"],
     ["--state", "zero"],
