@@ -1,21 +1,20 @@
 /**
  * Endless stories in one run: three of four are generated, none twice, and how often a task comes follows its validation
- * error. Real stories alone overfit after some 20 epochs; here they are seen about that often in all.
+ * error. Real stories alone overfit after some 20 epochs; here they are seen five times.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
-import decay from "./catbabi-qa-fwm-decay.ts";
+import muon from "./catbabi-qa-fwm-muon.ts";
 
 export default catbabiExperiment({
-  ...decay,
+  ...muon,
   description: "catbAbI, question answering, FWM, endless stories: tasks are generated as they are needed",
   settings: {
-    ...decay.settings,
+    ...muon.settings,
     task: {
-      ...decay.settings.task,
+      ...muon.settings.task,
       source: "mixed",
       generatedFraction: 0.75,
       sampling: { name: "byError", floor: 0.25 },
     },
-    training: { ...decay.settings.training, batch: 64, steps: 30_000 },
   },
 });

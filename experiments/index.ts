@@ -9,6 +9,7 @@ import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
 import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
 import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
+import catbabiQaFwmMuon from "./catbabi-qa-fwm-muon.ts";
 import catbabiQaFwmStretch from "./catbabi-qa-fwm-stretch.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
@@ -31,6 +32,7 @@ import wt2AwdTxl from "./wt2-awd-txl.ts";
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
+  "catbabi-qa-fwm-muon": catbabiQaFwmMuon,
   "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-qa-fwm-endless": catbabiQaFwmEndless,

@@ -4,6 +4,7 @@
  * (explorer.ts), which has to find out the graph as an agent does.
  */
 import { mean, standardError, std, variance } from "../statistics.ts";
+import type { BehaviourCounter } from "./behaviour.ts";
 import { below, type Purpose, purpose } from "./draws.ts";
 import { explorerBaseline } from "./explorer.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./graphEnvironment.ts";
@@ -61,13 +62,20 @@ export function shortestActions(graphs: Graphs): Uint8Array {
   return first;
 }
 
-/** Runs one whole episode and gives the mean return over the agents. */
-export function runBaseline(environment: GraphEnvironment, episode: number, baseline: Baseline): number {
+/** Runs one whole episode and gives the mean return over the agents; their choices are counted by `counter`. */
+export function runBaseline(
+  environment: GraphEnvironment,
+  episode: number,
+  baseline: Baseline,
+  counter?: BehaviourCounter,
+): number {
   const chosen = new Uint8Array(environment.agents);
   environment.reset(episode);
   while (!environment.done) {
     baseline(environment, chosen);
+    counter?.before(environment, chosen);
     environment.step(chosen);
+    counter?.after(environment);
   }
   return environment.meanReturn();
 }

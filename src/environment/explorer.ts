@@ -11,13 +11,8 @@
  * w(s) is the best of its actions, and p the fraction of edges among what has not been tried: every graph has ten.
  */
 import type { Baseline } from "./baselines.ts";
-import { type GraphEnvironment, successReward } from "./graphEnvironment.ts";
+import { knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
 import { actions as actionCount, edges, states } from "./sampler.ts";
-
-const pairs = states * actionCount;
-
-/** Marks in the place of a location: the action has no edge here, or has not been tried. */
-const [noEdge, untried] = [-1, -2];
 
 /** The discount γ per step, and the sweeps of value iteration: 0.5⁸ is too little to change a choice. */
 const [discount, sweeps] = [0.5, 8];
@@ -28,7 +23,7 @@ export function explorerBaseline(): Baseline {
   let before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
   const values = new Float64Array(states);
   return (environment, into) => {
-    if (environment.stepsTaken === 0) known = new Int8Array(environment.agents * pairs).fill(untried);
+    if (environment.stepsTaken === 0) known = knownOf(environment.agents);
     else learn(known, before, environment);
     for (let agent = 0; agent < into.length; agent++) {
       const own = known.subarray(agent * pairs, (agent + 1) * pairs);
@@ -36,20 +31,6 @@ export function explorerBaseline(): Baseline {
     }
     before = { at: environment.agentAt.slice(), goal: environment.rewardAt.slice(), action: into.slice() };
   };
-}
-
-/** Remembers where the last actions led. An agent that was placed anew at a timeout cannot know. */
-function learn(
-  known: Int8Array,
-  { at, goal, action }: { at: Int8Array; goal: Int8Array; action: Uint8Array },
-  { agents, agentAt, previousAction, rewards }: GraphEnvironment,
-): void {
-  for (let agent = 0; agent < agents; agent++) {
-    if (previousAction[agent] === -1) continue;
-    const from = at[agent]!;
-    const to = rewards[agent] === successReward ? goal[agent]! : agentAt[agent]!;
-    known[agent * pairs + from * actionCount + action[agent]!] = to === from ? noEdge : to;
-  }
 }
 
 /** The action of the highest value at a location; the lower one wins a tie. */

@@ -12,6 +12,7 @@ export {
   runBaseline,
   shortestPathBaseline,
 } from "./baselines.ts";
+export { type Behaviour, BehaviourCounter, type Tally } from "./behaviour.ts";
 export { fillUniform, type Purpose, purpose } from "./draws.ts";
 export { explorerBaseline } from "./explorer.ts";
 export {

@@ -1,6 +1,6 @@
 /** Optimizers and learning-rate schedules as settings: what an experiment or `--set` may say, and what becomes of it. */
 import { z } from "zod";
-import { adam, asgd, averaged, type Optimizer, sgd } from "./optimizers.ts";
+import { adam, asgd, averaged, muon, type Optimizer, sgd } from "./optimizers.ts";
 
 const learningRate = z.number().positive();
 const momentum = z.number().min(0).lt(1);
@@ -16,6 +16,18 @@ const adamSchema = z.strictObject({
   weightDecay,
   /** Factors on the rate of single parameters, by name. */
   lrRatios: z.record(z.string(), z.number().positive()).optional(),
+});
+
+/** Muon for matrices, Adam at the same rate for all else. */
+const muonSchema = adamSchema.omit({ lrRatios: true }).extend({
+  name: z.literal("muon"),
+  momentum: momentum.default(0.95),
+  /** Iterations of Newton and Schulz. */
+  iterations: z.int().min(1).max(20).default(5),
+  /** Matrices that Adam trains nevertheless, by name: embedding and output. */
+  byAdam: z.array(z.string()).default([]),
+  /** Matrices that are several side by side, such as an LSTM's gates, and how many. */
+  blocks: z.record(z.string(), z.int().min(1)).default({}),
 });
 
 const sgdSchema = z.strictObject({ name: z.literal("sgd"), learningRate, weightDecay });
@@ -47,6 +59,7 @@ const averagedAdamSchema = adamSchema.extend({
 /** The schema of an optimizer. */
 export const optimizerSchema = z.discriminatedUnion("name", [
   adamSchema,
+  muonSchema,
   sgdSchema,
   asgdSchema,
   averagedAdamSchema,
@@ -97,6 +110,8 @@ export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; a
   switch (settings.name) {
     case "adam":
       return { first: adam(settings) };
+    case "muon":
+      return { first: muon(settings) };
     case "sgd":
       return { first: sgd(settings) };
     case "asgd":
@@ -110,6 +125,7 @@ export function optimizersOf(settings: OptimizerSettings): { first: Optimizer; a
 export function baseRate(settings: OptimizerSettings, averaging: boolean): number {
   switch (settings.name) {
     case "adam":
+    case "muon":
     case "sgd":
       return settings.learningRate;
     case "asgd":

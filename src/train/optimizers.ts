@@ -7,24 +7,30 @@
  *            p ← p - η/(1-β1ᵗ) · m / (√v/√(1-β2ᵗ) + ε)
  *   ASGD     p ← p - η g,   a ← p while t ≤ 2, else a ← a + (p - a)/(t-1)     (t0 = 0, λ = 0)
  *            η is the rate given at the step before (PyTorch stores it at the end of a step)
+ *   Muon     m ← μ m + (1-μ) g,   p ← p - η · 0.2 √max(rows, columns) · orthogonal((1-μ) g + μ m)
+ *            for matrices; everything else by Adam       (Jordan 2024; the factor is of Liu et al. 2025)
  *   mean     a ← a + (p - a)/t                             (of any optimizer's weights, from a step on)
  *   clip     g ← g · min(1, limit / (|all g| + 1e-6))
  */
 import { nearest, UsageError } from "../errors.ts";
 import {
   add,
+  concat,
   div,
   equal,
+  matmul,
   max,
   min,
   mul,
   scalar,
+  split,
   sqrt,
   state,
   stateAttrs,
   sub,
   sum,
   type Tensor,
+  transpose,
   where,
 } from "../graph/index.ts";
 
@@ -71,7 +77,7 @@ export function adam({
   lrRatios = {},
 }: AdamSettings = {}): Optimizer {
   return (parameters, gradients, rate) => {
-    checkNames(lrRatios, parameters);
+    checkNames("lrRatios", Object.keys(lrRatios), parameters);
     const towards = (before: Tensor, value: Tensor | number, beta: number): Tensor =>
       add(mul(before, beta), mul(typeof value === "number" ? scalar(value) : value, 1 - beta));
     const correction1 = state("adam.correction1", []);
@@ -99,11 +105,69 @@ export function adam({
   };
 }
 
-function checkNames(lrRatios: Readonly<Record<string, number>>, parameters: readonly Tensor[]): void {
+/** Constants of Muon, and of the Adam that trains what is not a matrix. */
+export interface MuonSettings extends Omit<AdamSettings, "lrRatios"> {
+  readonly momentum?: number;
+  /** Iterations of Newton and Schulz. */
+  readonly iterations?: number;
+  /** Matrices that Adam trains nevertheless: tables of rows, such as an embedding. */
+  readonly byAdam?: readonly string[];
+  /** Matrices that are several side by side, such as the gates of an LSTM: into how many the columns are divided. */
+  readonly blocks?: Readonly<Record<string, number>>;
+}
+
+/** Muon: the direction of a matrix's momentum, with all its singular values near one. */
+export function muon({
+  momentum = 0.95,
+  iterations = 5,
+  byAdam = [],
+  blocks = {},
+  ...rest
+}: MuonSettings = {}): Optimizer {
+  return (parameters, gradients, rate) => {
+    checkNames("byAdam", byAdam, parameters);
+    checkNames("blocks", Object.keys(blocks), parameters);
+    const isMatrix = (p: Tensor): boolean => p.rank === 2 && !byAdam.includes(stateAttrs(p)!.name);
+    const others = parameters.flatMap((p, i) => (isMatrix(p) ? [] : [i]));
+    const updates = adam(rest)(
+      others.map((i) => parameters[i]!),
+      others.map((i) => gradients[i]!),
+      rate,
+    );
+    parameters.forEach((p, i) => {
+      if (!isMatrix(p)) return;
+      const m = slot("muon.m", p);
+      const towards = (to: Tensor): Tensor => add(mul(m, momentum), mul(to, 1 - momentum));
+      const next = towards(gradients[i]!);
+      const direction = add(mul(gradients[i]!, 1 - momentum), mul(next, momentum));
+      const parts = split(direction, blocks[stateAttrs(p)!.name] ?? 1);
+      const step = concat(
+        parts.map((part) => mul(orthogonal(part, iterations), 0.2 * Math.sqrt(Math.max(...part.shape)))),
+      );
+      updates.push([m, next], [p, sub(p, mul(rate, step))]);
+    });
+    return updates;
+  };
+}
+
+/** Nearly the closest matrix with orthonormal rows or columns, by Newton and Schulz: singular values come to 0.7 - 1.2. */
+function orthogonal(x: Tensor, iterations: number): Tensor {
+  const [rows, columns] = x.shape as readonly [number, number];
+  let X = rows > columns ? transpose(x) : x;
+  X = div(X, add(sqrt(sum(mul(X, X))), 1e-7));
+  for (let i = 0; i < iterations; i++) {
+    const A = matmul(X, X, { transB: true });
+    const B = add(mul(A, -4.775), mul(matmul(A, A), 2.0315));
+    X = add(mul(X, 3.4445), matmul(B, X));
+  }
+  return rows > columns ? transpose(X) : X;
+}
+
+function checkNames(setting: string, given: readonly string[], parameters: readonly Tensor[]): void {
   const names = parameters.map((p) => stateAttrs(p)!.name);
-  const unknown = Object.keys(lrRatios).find((name) => !names.includes(name));
+  const unknown = given.find((name) => !names.includes(name));
   if (unknown === undefined) return;
-  throw new UsageError(`lrRatios: the system has no parameter ${unknown}`, {
+  throw new UsageError(`${setting}: the system has no parameter ${unknown}`, {
     "did you mean": nearest(unknown, names).join(", "),
   });
 }

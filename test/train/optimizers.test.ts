@@ -4,11 +4,13 @@ import { grad } from "../../src/compile/grad.ts";
 import {
   add,
   classLosses,
+  concat,
   crossEntropy,
   input,
   layerNorm,
   mul,
   type Shape,
+  sizeOf,
   state,
   stateAttrs,
   sum,
@@ -26,11 +28,12 @@ import {
   clipByNorm,
   globalNorm,
   movingAverage,
+  muon,
   type Optimizer,
   sgd,
   type Update,
 } from "../../src/train/optimizers.ts";
-import { expectClose, runOrt } from "../support/check.ts";
+import { expectClose, normals, runOrt } from "../support/check.ts";
 import { asValue, fixture, type StoredTensor } from "../support/fixtures.ts";
 
 interface Trajectory {
@@ -72,12 +75,11 @@ function stepInOracle(
 }
 
 function zeroStates(updates: readonly Update[]): Map<Tensor, Value> {
-  return new Map(
-    updates.map(([tensor]) => [
-      tensor,
-      { shape: tensor.shape, data: new Float64Array(tensor.shape[0] ?? 1) },
-    ]),
-  );
+  return new Map(updates.map(([tensor]) => [tensor, zeroValue(tensor)]));
+}
+
+function zeroValue({ shape }: Tensor): Value {
+  return { shape, data: new Float64Array(sizeOf(shape)) };
 }
 
 const scalarValue = (x: number): Value => ({ shape: [], data: Float64Array.of(x) });
@@ -233,6 +235,149 @@ describe("rates that change", () => {
       want = (t + 1) * (1 - share) + want * share;
       expectClose(states.get(average)!.data, [want], { rtol: 1e-12, atol: 0, label: `after ${t + 1}` });
     }
+  });
+});
+
+describe("Muon", () => {
+  const iterations = 5;
+  /** The definition in plain loops: momentum, Newton and Schulz on the rows or columns, the factor of the rate. */
+  function reference(gradients: readonly number[][][], rate: number): number[][] {
+    const [rows, columns] = [gradients[0]!.length, gradients[0]![0]!.length];
+    const map = (a: number[][], f: (x: number, i: number, j: number) => number): number[][] =>
+      a.map((row, i) => row.map((x, j) => f(x, i, j)));
+    const times = (a: number[][], b: number[][]): number[][] =>
+      a.map((row) => b[0]!.map((_, j) => row.reduce((total, x, k) => total + x * b[k]![j]!, 0)));
+    const turned = (a: number[][]): number[][] => a[0]!.map((_, j) => a.map((row) => row[j]!));
+    let p = map(gradients[0]!, () => 0);
+    let m = p;
+    for (const g of gradients) {
+      m = map(m, (x, i, j) => 0.95 * x + 0.05 * g[i]![j]!);
+      const direction = map(m, (x, i, j) => 0.05 * g[i]![j]! + 0.95 * x);
+      let X = rows > columns ? turned(direction) : direction;
+      const norm = Math.sqrt(X.flat().reduce((total, x) => total + x * x, 0));
+      X = map(X, (x) => x / (norm + 1e-7));
+      for (let i = 0; i < iterations; i++) {
+        const A = times(X, turned(X));
+        const AA = times(A, A);
+        const BX = times(
+          map(A, (x, i, j) => -4.775 * x + 2.0315 * AA[i]![j]!),
+          X,
+        );
+        X = map(X, (x, i, j) => 3.4445 * x + BX[i]![j]!);
+      }
+      const step = rows > columns ? turned(X) : X;
+      p = map(p, (x, i, j) => x - rate * 0.2 * Math.sqrt(Math.max(rows, columns)) * step[i]![j]!);
+    }
+    return p;
+  }
+
+  const nested = (data: ArrayLike<number>, [rows, columns]: readonly [number, number]): number[][] =>
+    Array.from({ length: rows }, (_, i) =>
+      Array.from({ length: columns }, (_, j) => Number(data[i * columns + j])),
+    );
+
+  for (const shape of [
+    [3, 5],
+    [6, 4],
+    [4, 4],
+  ] as const) {
+    test(`plain loops give the same for ${shape.join(" x ")}, in the oracle and on ONNX Runtime`, async () => {
+      const { p, g, rate, updates } = oneParameter(() => muon({ iterations }), shape);
+      const drawn = [1, 2, 3].map((seed) => normals(shape, seed));
+      const want = reference(
+        drawn.map(({ data }) => nested(data as Float64Array, shape)),
+        0.1,
+      ).flat();
+      let states = new Map(updates.map(([tensor]) => [tensor, zeroValue(tensor)]));
+      const memory = new State();
+      const program = await compile(
+        { outputs: {}, updates },
+        { runtime: nodeRuntime, threads: 1, state: memory },
+      );
+      for (const gradient of drawn) {
+        const inputs = new Map([
+          [g, gradient],
+          [rate, scalarValue(0.1)],
+        ]);
+        states = stepInOracle(updates, states, inputs);
+        await program.run({ g: gradient.data as Float64Array, rate: 0.1 });
+      }
+      expectClose(states.get(p)!.data, want, { rtol: 1e-9, atol: 1e-11, label: "oracle" });
+      expectClose(memory.get("p").data, want, { rtol: 1e-4, atol: 1e-5, label: "ONNX Runtime" });
+      await program.release();
+    });
+  }
+
+  test("a step is as large in every direction, however small the gradient is there", () => {
+    const { p, g, rate, updates } = oneParameter(() => muon(), [3, 3]);
+    const states = new Map(updates.map(([tensor]) => [tensor, zeroValue(tensor)]));
+    const gradient = { shape: [3, 3], data: Float64Array.of(100, 0, 0, 0, 10, 0, 0, 0, 5) };
+    const after = stepInOracle(
+      updates,
+      states,
+      new Map([
+        [g, gradient],
+        [rate, scalarValue(1)],
+      ]),
+    );
+    const moved = Array.from(after.get(p)!.data, (x) => Math.abs(Number(x)) / (0.2 * Math.sqrt(3)));
+    for (const i of [0, 4, 8]) {
+      expect(moved[i]).toBeGreaterThan(0.6);
+      expect(moved[i]).toBeLessThan(1.3);
+    }
+  });
+
+  test("blocks are matrices of their own, and what Adam trains is trained as by Adam", () => {
+    const rate = input("rate", []);
+    const [whole, left, right] = [state("whole", [3, 4]), state("left", [3, 2]), state("right", [3, 2])];
+    const [table, bias] = [state("table", [3, 2]), state("bias", [3])];
+    const [gLeft, gRight, gBias] = [input("gLeft", [3, 2]), input("gRight", [3, 2]), input("gBias", [3])];
+    const updates = [
+      ...muon({ blocks: { whole: 2 }, byAdam: ["table"] })(
+        [whole, table, bias],
+        [concat([gLeft, gRight]), gLeft, gBias],
+        rate,
+      ),
+      ...muon()([left, right], [gLeft, gRight], rate),
+    ];
+    const inputs = new Map([
+      [gLeft, normals([3, 2], 1)],
+      [gRight, normals([3, 2], 2, 50)],
+      [gBias, normals([3], 3)],
+      [rate, scalarValue(0.1)],
+    ]);
+    const zero = (list: readonly Update[]) => new Map(list.map(([tensor]) => [tensor, zeroValue(tensor)]));
+    const after = stepInOracle(updates, zero(updates), inputs);
+    const rows = nested(after.get(whole)!.data as Float64Array, [3, 4]);
+    expectClose(
+      rows.flatMap((row) => row.slice(0, 2)),
+      Array.from(after.get(left)!.data, Number),
+      {
+        rtol: 1e-12,
+        atol: 0,
+      },
+    );
+    expectClose(
+      rows.flatMap((row) => row.slice(2)),
+      Array.from(after.get(right)!.data, Number),
+      {
+        rtol: 1e-12,
+        atol: 0,
+      },
+    );
+    const plain = adam()([table, bias], [gLeft, gBias], rate);
+    const byAdam = stepInOracle(plain, zero(plain), inputs);
+    for (const p of [table, bias]) expect(after.get(p)!.data).toEqual(byAdam.get(p)!.data);
+  });
+
+  test("names that the system does not have are refused", () => {
+    const [p, g, rate] = [state("lstm.Wx", [2, 2]), input("g", [2, 2]), input("rate", [])];
+    expect(() => muon({ byAdam: ["lstm.Wy"] })([p], [g], rate)).toThrow(
+      "byAdam: the system has no parameter lstm.Wy",
+    );
+    expect(() => muon({ blocks: { "lstm.W": 2 } })([p], [g], rate)).toThrow(
+      "blocks: the system has no parameter lstm.W",
+    );
   });
 });
 

@@ -1,6 +1,7 @@
 /** How good a trained agent is: its mean return with fixed weights, beside baselines on the same graphs. */
 import {
   type Baseline,
+  BehaviourCounter,
   explorerBaseline,
   observationSize,
   randomBaseline,
@@ -59,8 +60,9 @@ export async function evaluateMetarl(
   const environment = environmentOf(model.settings, options);
   const actor = actorOf(model, environment.agents, threads);
   try {
+    const counter = new BehaviourCounter();
     const reached = await measure(environment, episodes, async (episode, i) => {
-      await rollout(actor, environment, episode);
+      await rollout(actor, counted(environment, counter), episode);
       onProgress?.(i + 1, episodes, "episodes");
     });
     return {
@@ -74,6 +76,7 @@ export async function evaluateMetarl(
       seed,
       rules: environment.graphs.rules,
       return: reached,
+      behaviour: counter.result(),
       ...(await baselineReturns(model.settings, options)),
     };
   } finally {
@@ -89,12 +92,32 @@ export async function baselineReturns(
   const { split = "test", episodes = usualEpisodes, seed = 1 } = options;
   const environment = environmentOf(settings, options);
   const { graphs } = environment;
+  const counter = new BehaviourCounter();
   const by = (baseline: Baseline) =>
     measure(environment, episodes, (episode) => void runBaseline(graphs, episode, baseline));
   return {
     random: await by(randomBaseline(seed, split)),
-    explorer: await by(explorerBaseline()),
+    explorer: await measure(
+      environment,
+      episodes,
+      (episode) => void runBaseline(graphs, episode, explorerBaseline(), counter),
+    ),
     shortestPath: await by(shortestPathBaseline(graphs.graphs)),
+    explorerBehaviour: counter.result(),
+  };
+}
+
+/** The environment, with the choices of its agents counted. */
+function counted(environment: AgentEnvironment, counter: BehaviourCounter): AgentEnvironment {
+  const { graphs } = environment;
+  return {
+    ...environment,
+    step(actions) {
+      counter.before(graphs, actions);
+      const rewards = environment.step(actions);
+      counter.after(graphs);
+      return rewards;
+    },
   };
 }
 

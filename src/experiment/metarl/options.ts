@@ -1,5 +1,5 @@
 /** An evaluation of an agent: what may be chosen, and what it says. */
-import type { GraphRules, GraphSplit } from "../../environment/index.ts";
+import type { Behaviour, GraphRules, GraphSplit } from "../../environment/index.ts";
 import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
 
 /** Episodes on every graph by default. */
@@ -50,6 +50,8 @@ export interface BaselineReturns {
   readonly explorer: MeanReturn;
   /** Shortest paths by one who knows the graph. */
   readonly shortestPath: MeanReturn;
+  /** What the explorer did with what it had seen; absent in files of version 0.1. */
+  readonly explorerBehaviour?: Behaviour;
 }
 
 /** What an agent reached, and what it is measured by. */
@@ -64,4 +66,6 @@ export interface MetarlEvaluation extends BaseEvaluation, BaselineReturns {
   readonly rules: GraphRules;
   /** The agent: actions sampled from its policy, no update. */
   readonly return: MeanReturn;
+  /** What it did with what it had seen; absent in files of version 0.1. */
+  readonly behaviour?: Behaviour;
 }

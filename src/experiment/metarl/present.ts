@@ -1,9 +1,9 @@
 /** How an agent's evaluation, its card and its curves are presented. */
-import { graphRules } from "../../environment/index.ts";
+import { type Behaviour, graphRules, type Tally } from "../../environment/index.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureMark, type FigureSpec, showSeeds } from "../../report/figure.ts";
 import type { RunResult } from "../../report/result.ts";
-import { table, thousands } from "../../report/table.ts";
+import { percent, table, thousands } from "../../report/table.ts";
 import type { Comparison, ReportedRun } from "../kind.ts";
 import type { MeanReturn, MetarlEvaluation } from "./options.ts";
 import { type AgentRun, agentRuns, authorsLogs, returnRows, smoothing, thinned } from "./returns.ts";
@@ -51,8 +51,30 @@ export function showAgent(evaluation: MetarlEvaluation, known: MetarlPaper | und
         ? [[`paper, ${split}, after ${thousands(paper.episodes)} episodes`, paper.return.toFixed(2), "", ""]]
         : []),
     ]) +
-    "\n± standard errors: other episodes on these graphs; other graphs too\n"
+    "\n± standard errors: other episodes on these graphs; other graphs too\n" +
+    showBehaviour(evaluation)
   );
+}
+
+/** What the agent did with what it had seen, beside the explorer, as a table. */
+function showBehaviour({ behaviour, explorerBehaviour }: MetarlEvaluation): string {
+  if (!behaviour || !explorerBehaviour) return "";
+  const columns = [behaviour, explorerBehaviour];
+  const share = ({ chosen, of }: Tally): string => (of === 0 ? "-" : percent(chosen / of));
+  const row = (name: string, of: (behaviour: Behaviour) => string): string[] => [name, ...columns.map(of)];
+  return `\n${table([
+    ["what it did with what it had seen", "agent", "explorer"],
+    ...behaviour.planned.map((_, i) =>
+      row(`${i + 1} known ${i === 0 ? "step" : "steps"} to the reward: began them`, ({ planned }) =>
+        share(planned[i]!),
+      ),
+    ),
+    row("no known way: tried something new", ({ explored }) => share(explored)),
+    row("no known way: took an edge again", ({ walked }) => share(walked)),
+    row("no known way: tried again what led nowhere", ({ forgot }) => share(forgot)),
+    row("pairs of location and action tried, of 15", ({ tried }) => tried.toFixed(2)),
+    row("edges seen, of 10", ({ seen }) => seen.toFixed(2)),
+  ])}`;
 }
 
 /** The evaluation in a line. */

@@ -1,0 +1,35 @@
+/** What an episode has shown of a graph: for every location and action, where it led. */
+import { type GraphEnvironment, successReward } from "./graphEnvironment.ts";
+import { actions as actionCount, states } from "./sampler.ts";
+
+/** Pairs of location and action. */
+export const pairs = states * actionCount;
+
+/** Marks in the place of a location: the action has no edge here, or has not been tried. */
+export const [noEdge, untried] = [-1, -2];
+
+/** Places, goals and actions of all agents before a step. */
+export interface Before {
+  readonly at: Int8Array;
+  readonly goal: Int8Array;
+  readonly action: Uint8Array;
+}
+
+/** Nothing is known yet: [agent, location, action]. */
+export function knownOf(agents: number): Int8Array<ArrayBuffer> {
+  return new Int8Array(agents * pairs).fill(untried);
+}
+
+/** Remembers where the last actions led. An agent that was placed anew at a timeout cannot know. */
+export function learn(
+  known: Int8Array,
+  { at, goal, action }: Before,
+  { agents, agentAt, previousAction, rewards }: GraphEnvironment,
+): void {
+  for (let agent = 0; agent < agents; agent++) {
+    if (previousAction[agent] === -1) continue;
+    const from = at[agent]!;
+    const to = rewards[agent] === successReward ? goal[agent]! : agentAt[agent]!;
+    known[agent * pairs + from * actionCount + action[agent]!] = to === from ? noEdge : to;
+  }
+}
