@@ -66,7 +66,7 @@ export const optimizerSchema = z.discriminatedUnion("name", [
 ]);
 
 /** The schema of an optimizer without a switch, for training that has no epochs. */
-export const plainOptimizerSchema = z.discriminatedUnion("name", [adamSchema, sgdSchema]);
+export const plainOptimizerSchema = z.discriminatedUnion("name", [adamSchema, muonSchema, sgdSchema]);
 
 /** Settings of an optimizer. */
 export type OptimizerSettings = z.infer<typeof optimizerSchema>;
