@@ -6,6 +6,9 @@
  * `ApiFailure` with a status of 400 or more. Runs, models and checkpoints are named as the listings name them; a name
  * that is in no listing is 404, whatever it looks like.
  */
+import type { RolloutStep, WalkStep } from "../experiment/rollout.ts";
+
+export type { RolloutStep, WalkStep };
 
 /** Method and path of every route. */
 export const routes = {
@@ -427,31 +430,11 @@ export interface RolloutRequest {
   readonly seed: number;
 }
 
-/** One step of a walker on the graph. */
-export interface WalkStep {
-  /** Where it and the reward were. */
-  readonly agent: number;
-  readonly goal: number;
-  readonly action: number;
-  /** Where the action leads, or null where it has no edge. */
-  readonly to: number | null;
-  readonly reward: number;
-  /** Sum of the rewards so far. */
-  readonly total: number;
-  /** Whether agent and reward were placed anew afterwards: the reward was reached, or time was up. */
-  readonly placed: boolean;
-}
-
-/** A step of the agent, with the probabilities of its actions. */
-export interface AgentStep extends WalkStep {
-  readonly policy: readonly number[];
-}
-
 /** Answer of `rollout`: one episode on a graph the agent was not trained on. */
 export interface RolloutAnswer {
   /** graph[from][action]: where the action leads, or null. */
   readonly graph: readonly (readonly (number | null)[])[];
-  readonly steps: readonly AgentStep[];
+  readonly steps: readonly RolloutStep[];
   readonly total: number;
   /** The explorer from the same start: it has to find the graph out, forgets nothing and plans. */
   readonly explorer: readonly WalkStep[];

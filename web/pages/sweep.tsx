@@ -14,6 +14,7 @@ import { theme, token } from "../theme.ts";
 import { Parallel } from "../training/parallel.tsx";
 import { StateBadge } from "../training/runPanel.tsx";
 import { showMeasure } from "../training/view.ts";
+import { useDetail } from "../useDetail.ts";
 
 /** The page. */
 export default function SweepPage() {
@@ -77,22 +78,8 @@ export default function SweepPage() {
 }
 
 function Sweep({ name, stamp }: { name: string; stamp: string }) {
-  const detail = useSignal<SweepDetail | undefined>(undefined);
-  const error = useSignal<unknown>(undefined);
+  const { found: detail, error } = useDetail<SweepDetail>("sweep", name, stamp);
   const pointed = useSignal<string | undefined>(undefined);
-  useEffect(() => {
-    const stop = new AbortController();
-    call<SweepDetail>("sweep", { query: { sweep: name }, signal: stop.signal }).then(
-      (answer) => {
-        detail.value = answer;
-        error.value = undefined;
-      },
-      (reason: unknown) => {
-        if (!stop.signal.aborted) error.value = reason;
-      },
-    );
-    return () => stop.abort();
-  }, [name, stamp, detail, error]);
   if (error.value) return <Failed what="The sweep could not be read" error={error.value} />;
   const found = detail.value;
   if (!found) return <Loading what="Reading the sweep" />;

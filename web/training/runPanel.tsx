@@ -1,12 +1,12 @@
 /** One run in full: how it stands, its settings, its checkpoints, and what can be done with it. */
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import type { Job, RunDetail, RunSummary } from "../../src/studio/api.ts";
 import { call } from "../api.ts";
 import { ScrollArea } from "../components/scrollArea.tsx";
 import { Failed, Loading } from "../components/states.tsx";
 import { jobs, kindOf } from "../live.ts";
 import { href, setQuery } from "../router.ts";
+import { useDetail } from "../useDetail.ts";
 import { showMeasure } from "./view.ts";
 
 const looks: Readonly<Record<RunSummary["state"], string>> = {
@@ -25,23 +25,9 @@ export function StateBadge({ state }: { state: RunSummary["state"] }) {
 /** The panel of a run. */
 export function RunPanel({ run }: { run: RunSummary }) {
   const { name, state, kind, note, trainedHere } = run;
-  const detail = useSignal<RunDetail | undefined>(undefined);
-  const error = useSignal<unknown>(undefined);
   // Checkpoints and hours change while it trains: it is looked up again with every evaluation.
   const stamp = `${state} ${run.bestStep} ${JSON.stringify(run.last)}`;
-  useEffect(() => {
-    const stop = new AbortController();
-    call<RunDetail>("run", { query: { run: name }, signal: stop.signal }).then(
-      (answer) => {
-        detail.value = answer;
-        error.value = undefined;
-      },
-      (reason: unknown) => {
-        if (!stop.signal.aborted) error.value = reason;
-      },
-    );
-    return () => stop.abort();
-  }, [name, stamp, detail, error]);
+  const { found: detail, error } = useDetail<RunDetail>("run", name, stamp);
   const measures = Object.entries(kindOf(kind)?.measures ?? {});
   const found = detail.value;
   return (
