@@ -79,7 +79,7 @@ export async function rollOut(
   const { train } = sampleGraphSets(task.graphSeed, training.agents);
   const fresh = sampleGraphs(seed, episodes, 0, [train]).graphs;
   const size = states * actionCount;
-  const actor = actorOf(model, 1, 1);
+  const actor = actorOf(model, { agents: 1 }, 1);
   const done: Rollout[] = [];
   try {
     for (let i = 0; i < episodes; i++) {

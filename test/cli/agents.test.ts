@@ -64,6 +64,20 @@ describe("fwm eval", () => {
     expect(await json("eval", agent, "--episodes", "20", "--threads", "1", "--timer", "kept")).toEqual(kept);
   });
 
+  test("plays longer and shorter episodes than it was trained with", async () => {
+    const at = (length: number) =>
+      json<MetarlEvaluation & { paper: unknown }>(
+        ...["eval", agent, "--episodes", "20", "--threads", "1", "--length", String(length)],
+      );
+    const [short, trained, long] = [await at(10), await at(30), await at(60)];
+    expect([short.length, trained.length, long.length]).toEqual([10, 30, 60]);
+    expect(trained).toEqual(await json("eval", agent, "--episodes", "20", "--threads", "1"));
+    expect(long.shortestPath.mean).toBeGreaterThan(1.9 * trained.shortestPath.mean);
+    expect(short.shortestPath.mean).toBeLessThan(0.4 * trained.shortestPath.mean);
+    expect(short.return.mean).toBeLessThan(trained.return.mean);
+    expect([short.paper, long.paper]).toEqual([null, null]);
+  });
+
   test("shows a table, on the training graphs too", async () => {
     const { code, stdout, stderr } = await run([
       ...["eval", agent, "--split", "train", "--episodes", "2", "--seed", "3", "--checkpoint", "last"],
@@ -81,6 +95,8 @@ describe("fwm eval", () => {
       expect(stdout).toMatch(new RegExp(`^${name} +${number} +${number} +${number}$`, "m"));
     }
     expect(stdout).toMatch(/^paper, train, after 51,000 episodes +109\.98$/m);
+    expect(stdout).toMatch(/^1 known step to the reward: began them +\d+\.\d\d% +100\.00%$/m);
+    expect(stdout).toMatch(/^no known way: tried again what led nowhere +\d+\.\d\d% +0\.00%$/m);
   });
 
   test("stands beside no number of another timer", async () => {

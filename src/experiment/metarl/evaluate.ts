@@ -34,7 +34,7 @@ const firstEpisode = 2 ** 31;
 /** So many agents with the weights of a saved one, ready to act; to be released by the caller. */
 export function actorOf(
   { folder, settings }: SavedModel<MetarlSettings>,
-  agents: number,
+  { agents, steps = settings.task.length }: { readonly agents: number; readonly steps?: number },
   threads?: number,
 ): Actor {
   const agent = buildAgent(settings.system, agentSizes);
@@ -44,7 +44,7 @@ export function actorOf(
   });
   expectTensors(folder.model, Object.fromEntries(wanted), { file: `${folder.path}/model.safetensors` });
   const state = new State();
-  const sizes = { agents, steps: settings.task.length, observation: observationSize };
+  const sizes = { agents, steps, observation: observationSize };
   const actor = new Actor(agent, sizes, state, { runtime: nodeRuntime, ...(threads ? { threads } : {}) });
   for (const [name] of wanted) state.set(name, folder.model[name]!.data as Float32Array);
   return actor;
@@ -58,7 +58,7 @@ export async function evaluateMetarl(
 ): Promise<MetarlEvaluation> {
   const { split = "test", episodes = usualEpisodes, seed = 1 } = options;
   const environment = environmentOf(model.settings, options);
-  const actor = actorOf(model, environment.agents, threads);
+  const actor = actorOf(model, environment, threads);
   try {
     const counter = new BehaviourCounter();
     const reached = await measure(environment, episodes, async (episode, i) => {
@@ -124,9 +124,9 @@ function counted(environment: AgentEnvironment, counter: BehaviourCounter): Agen
 /** The graphs of one split, by the agent's rules. */
 function environmentOf(
   { task, training }: Pick<MetarlSettings, "task" | "training">,
-  { split = "test", seed = 1, timer }: MetarlOptions,
+  { split = "test", seed = 1, timer, length = task.length }: MetarlOptions,
 ): AgentEnvironment {
-  const rules = timer ? { ...task, timerOnSuccess: timer } : task;
+  const rules = { ...task, length, ...(timer ? { timerOnSuccess: timer } : {}) };
   return makeEnvironment(rules, sampleGraphSets(task.graphSeed, training.agents)[split], seed, split);
 }
 

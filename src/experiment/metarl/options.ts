@@ -15,6 +15,7 @@ export const evaluationOptions = {
     help: `episodes on every graph; default: ${usualEpisodes}`,
   },
   seed: { type: "integer", max: 0xffffffff, help: "seed of places and sampled actions; default: 1" },
+  length: { type: "integer", min: 1, max: 1000, help: "steps per episode; default: as it was trained" },
   timer: {
     type: "choice",
     values: ["kept", "reset"],
@@ -29,6 +30,8 @@ export interface MetarlOptions {
   readonly episodes?: number;
   /** Seed of the places and the sampled actions. */
   readonly seed?: number;
+  /** Steps per episode; as many as it was trained with by default. */
+  readonly length?: number;
   /** Whether success sets the count of failures to 0; by the rules it was trained by by default. */
   readonly timer?: GraphRules["timerOnSuccess"];
 }
