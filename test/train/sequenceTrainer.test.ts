@@ -11,7 +11,7 @@ import { releasedCatbabi } from "../../src/model/fwm.ts";
 import { fwmModel } from "../../src/model/fwmModel.ts";
 import type { SequenceModel } from "../../src/model/sequence.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
-import { adam, asgd, type Optimizer, sgd } from "../../src/train/optimizers.ts";
+import { adam, asgd, muon, type Optimizer, sgd } from "../../src/train/optimizers.ts";
 import { SequenceEvaluator } from "../../src/train/sequenceEvaluator.ts";
 import { SequenceTrainer } from "../../src/train/sequenceTrainer.ts";
 import { fwmReference } from "../model/fwmReference.ts";
@@ -358,6 +358,7 @@ describe("averages", () => {
   test.each([
     ["Adam", { first: adam() }, 0, undefined],
     ["Adam with a moving average", { first: adam() }, 0.9, undefined],
+    ["Muon", { first: muon({ byAdam: ["embedding"], blocks: { "lstm.Wx": 4 } }) }, 0, undefined],
     ["SGD, then averaged", { first: sgd(), averaging: asgd() }, 0, (step: number) => step >= 2],
   ] as const)(
     "%s: a snapshot restored at any step gives the bits of a run that never stopped",
