@@ -10,7 +10,7 @@
  * An agent that was placed anew at a timeout cannot know where its last action led, so nothing is seen then.
  */
 import type { GraphEnvironment } from "./graphEnvironment.ts";
-import { type Before, knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
+import { type Before, fillDistances, knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
 import { actions as actionCount, states } from "./sampler.ts";
 
 /** How often something was chosen, and out of how many choices. */
@@ -89,20 +89,5 @@ export class BehaviourCounter {
       tried: this.sums.tried / this.sums.episodes,
       seen: this.sums.seen / this.sums.episodes,
     };
-  }
-}
-
-/** Steps to the goal from every location by the edges that are known; -1 where there is no way. */
-function fillDistances(known: Int8Array, goal: number, distances: Int8Array): void {
-  distances.fill(-1);
-  distances[goal] = 0;
-  for (let near = 0; near < states - 1; near++) {
-    for (let from = 0; from < states; from++) {
-      if (distances[from] !== -1) continue;
-      for (let action = 0; action < actionCount; action++) {
-        const to = known[from * actionCount + action]!;
-        if (to >= 0 && distances[to] === near) distances[from] = near + 1;
-      }
-    }
   }
 }

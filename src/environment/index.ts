@@ -22,6 +22,7 @@ export {
   graphRules,
   observationSize,
 } from "./graphEnvironment.ts";
+export { type PartMatch, ReadCounter, type WayPart, wayParts } from "./readMatches.ts";
 export {
   actions,
   type GraphSets,

@@ -33,3 +33,18 @@ export function learn(
     known[agent * pairs + from * actionCount + action[agent]!] = to === from ? noEdge : to;
   }
 }
+
+/** Steps to the goal from every location by the edges that are known; -1 where there is no way. */
+export function fillDistances(known: Int8Array, goal: number, distances: Int8Array): void {
+  distances.fill(-1);
+  distances[goal] = 0;
+  for (let near = 0; near < states - 1; near++) {
+    for (let from = 0; from < states; from++) {
+      if (distances[from] !== -1) continue;
+      for (let action = 0; action < actionCount; action++) {
+        const to = known[from * actionCount + action]!;
+        if (to >= 0 && distances[to] === near) distances[from] = near + 1;
+      }
+    }
+  }
+}

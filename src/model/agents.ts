@@ -46,7 +46,7 @@ import {
   releasedMetaRl,
   writeVectors,
 } from "./fwm.ts";
-import { fwmEpisode } from "./fwmEpisode.ts";
+import { episodeMatches, fwmEpisode } from "./fwmEpisode.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type LstmGates, type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 
@@ -97,6 +97,8 @@ export interface Agent {
   act(input: ActInput): AgentOutput & { state: Tensor[]; rows: Tensor[]; savedActivations: Tensor[] };
   /** An episode from its observations, [T, B, O]; with what acting stored, that is not computed again. */
   episode(x: Tensor, stored?: readonly Tensor[]): AgentOutput;
+  /** Of an agent with a memory: the share of every write in each of its reads over an episode, [B, T, T] for each. */
+  matches?(x: Tensor): Tensor[];
 }
 
 interface Heads {
@@ -173,6 +175,7 @@ export function fwmAgent(config: AgentSizes & FwmSizes & { readonly variant?: Fw
       return { ...decide(outputs, y), state: [next.h, next.c, after.w, after.m], rows, savedActivations: [] };
     },
     episode: (x) => decide(outputs, fwmEpisode(memory, runLstm(layer, x))),
+    matches: (x) => episodeMatches(memory, runLstm(layer, x)),
   };
 }
 

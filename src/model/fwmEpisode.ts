@@ -27,6 +27,7 @@ import {
   max,
   min,
   mul,
+  neg,
   pad,
   reshape,
   scoped,
@@ -50,18 +51,35 @@ import {
 
 /** An episode: h [T, B, H] gives the layer's output, [T, B, H]. */
 export function fwmEpisode(w: FwmWeights, h: Tensor): Tensor {
+  return scoped("fwm", () => fwmOutput(w, h, transpose(readAll(w, h).reads.at(-1)!.n, [1, 0, 2])));
+}
+
+/** What each read of an episode matched: the share that every write has in what the read gives, [B, T, T] for each read. */
+export function episodeMatches(w: FwmWeights, h: Tensor): Tensor[] {
   return scoped("fwm", () => {
-    const { keys } = w.variant;
-    const vectors = writeVectors(w, h);
-    const [K1, K2] = [batchFirst(vectors.k1), batchFirst(vectors.k2)];
-    const { U, W } = writeAll(vectors, similarity(keys, K1, K2, K1, K2));
-    const { n: first, e } = readVectors(w, batchFirst(h));
-    const n = e.reduce((query, key) => {
-      const scores = mul(similarity(keys, query, key, K1, K2), W);
-      return layerNorm(matmul(scores, U)); //                                                                (7)
-    }, first);
-    return fwmOutput(w, h, transpose(n, [1, 0, 2]));
+    const { U, reads } = readAll(w, h);
+    const size = transpose(sqrt(sum(mul(U, U), { axes: -1, keep: true })));
+    return reads.map(({ scores }) => {
+      const parts = mul(max(scores, neg(scores)), size);
+      return div(parts, max(sum(parts, { axes: -1, keep: true }), 1e-30));
+    });
   });
+}
+
+/** All writes, then all reads of an episode: the weight of every write in each read, and what it gives, [B, T, D]. */
+function readAll(w: FwmWeights, h: Tensor): { U: Tensor; reads: { scores: Tensor; n: Tensor }[] } {
+  const { keys } = w.variant;
+  const vectors = writeVectors(w, h);
+  const [K1, K2] = [batchFirst(vectors.k1), batchFirst(vectors.k2)];
+  const { U, W } = writeAll(vectors, similarity(keys, K1, K2, K1, K2));
+  const { n: first, e } = readVectors(w, batchFirst(h));
+  let n = first;
+  const reads = e.map((key) => {
+    const scores = mul(similarity(keys, n, key, K1, K2), W);
+    n = layerNorm(matmul(scores, U)); //                                                                     (7)
+    return { scores, n };
+  });
+  return { U, reads };
 }
 
 /** All writes of an episode: equations 3 and 4 with F as the sum of its writes. */

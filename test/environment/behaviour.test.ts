@@ -6,6 +6,7 @@ import {
   BehaviourCounter,
   explorerBaseline,
   GraphEnvironment,
+  ReadCounter,
   randomBaseline,
   runBaseline,
   sampleGraphs,
@@ -82,6 +83,81 @@ test("choices are counted as a plain bookkeeping counts them", () => {
     () => shortestPathBaseline(graphs),
   ];
   for (const make of baselines) expect(behaviourOf(make())).toEqual(plainCounts(make()));
+});
+
+test("shares of edges in reads: those of a plain bookkeeping, and of reads that take all writes alike", () => {
+  const environment = new GraphEnvironment({ graphs, seed: 1, split: "valid", rules: "released" });
+  const [agents, steps] = [environment.agents, environment.steps];
+  const counter = new ReadCounter();
+  const baseline = randomBaseline(1, "valid");
+  const chosen = new Uint8Array(agents);
+  /** The edge that each write is about, and where agent and reward were, [step][agent]. */
+  const edges: (readonly [number, number] | undefined)[][] = [];
+  const places: (readonly [number, number])[][] = [];
+  environment.reset(0);
+  let moved: (readonly [number, number] | undefined)[] = Array.from({ length: agents });
+  while (!environment.done) {
+    edges.push(moved);
+    const now = Array.from(
+      { length: agents },
+      (_, i) => [environment.agentAt[i]!, environment.rewardAt[i]!] as const,
+    );
+    places.push(now);
+    baseline(environment, chosen);
+    counter.before(environment, chosen);
+    environment.step(chosen);
+    counter.after(environment);
+    moved = now.map(([from], i) => {
+      const to = graphs.next[(i * 5 + from) * 3 + chosen[i]!]!;
+      return environment.previousAction[i] === -1 || to === -1 ? undefined : [from, to];
+    });
+  }
+  const shares = (of: (step: number, write: number) => number): Float32Array =>
+    Float32Array.from({ length: agents * steps * steps }, (_, i) =>
+      of(Math.floor(i / steps) % steps, i % steps),
+    );
+  const alike = shares((step, write) => (write <= step ? 1 / (step + 1) : 0));
+  const newest = shares((step, write) => (write === step ? 1 : 0));
+  counter.count([alike, newest]);
+  const want = { theStep: [0, 0, 0], firstOfTwo: [0, 0, 0], secondOfTwo: [0, 0, 0] };
+  const add = (part: keyof typeof want, are: readonly boolean[]): void => {
+    want[part][0]!++;
+    want[part][1]! += are.filter(Boolean).length / are.length;
+    if (are.at(-1)) want[part][2]!++;
+  };
+  for (let agent = 0; agent < agents; agent++) {
+    for (let step = 0; step < steps; step++) {
+      const seen = edges.slice(0, step + 1).map((row) => row[agent]);
+      const [here, goal] = places[step]![agent]!;
+      const has = (from: number, to: number): boolean =>
+        seen.some((edge) => edge?.[0] === from && edge[1] === to);
+      const between = [0, 1, 2, 3, 4].filter((mid) => has(here, mid) && has(mid, goal));
+      if (has(here, goal))
+        add(
+          "theStep",
+          seen.map((edge) => edge?.[0] === here && edge[1] === goal),
+        );
+      else if (between.length > 0) {
+        add(
+          "firstOfTwo",
+          seen.map((edge) => edge?.[0] === here && between.includes(edge[1])),
+        );
+        add(
+          "secondOfTwo",
+          seen.map((edge) => edge !== undefined && between.includes(edge[0]) && edge[1] === goal),
+        );
+      }
+    }
+  }
+  const got = counter.result();
+  for (const [part, [choices, alikeSum, newestSum]] of Object.entries(want)) {
+    const match = got[part as keyof typeof want]!;
+    expect(match.choices).toBe(choices);
+    expect(match.writes).toBeCloseTo(alikeSum! / choices!, 9);
+    expect(match.reads[0]).toBeCloseTo(alikeSum! / choices!, 5);
+    expect(match.reads[1]).toBeCloseTo(newestSum! / choices!, 9);
+  }
+  expect(want.firstOfTwo[0]).toBeGreaterThan(50);
 });
 
 test("the explorer forgets nothing and takes a known step; random actions do neither", () => {

@@ -4,8 +4,15 @@ import { grad } from "../../src/compile/grad.ts";
 import { input, mul, scan, sizeOf, sum, type Tensor, zeros } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import { type Agent, fwmAgent, lstmAgent } from "../../src/model/agents.ts";
-import { fastWeightShape, fwmStep, fwmVariants, fwmWeights } from "../../src/model/fwm.ts";
-import { fwmEpisode } from "../../src/model/fwmEpisode.ts";
+import {
+  fastWeightShape,
+  fwmStep,
+  fwmVariants,
+  fwmWeights,
+  readVectors,
+  writeVectors,
+} from "../../src/model/fwm.ts";
+import { episodeMatches, fwmEpisode } from "../../src/model/fwmEpisode.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, normals } from "../support/check.ts";
 
@@ -78,6 +85,61 @@ describe.each([
     if (scale > 1) expect(Math.max(...squares)).toBeCloseTo(1, 9);
     else expect(Math.max(...squares)).toBeLessThan(0.9);
   });
+});
+
+test("what each read of an episode matched, in plain loops over the writes", () => {
+  const [T, B, H, D] = [6, 2, 4, 3];
+  for (const { variant, scale } of memories) {
+    const w = fwmWeights("fwm", { hidden: H, memory: D, reads: 2 }, variant);
+    const h = input("h", [T, B, H]);
+    const weights = [w.write, w.read, w.out].flatMap(({ W, b }) => (b ? [W, b] : [W]));
+    const given = drawn([h, ...weights], scale);
+    const { k1, k2, v, beta } = writeVectors(w, h);
+    const { n, e } = readVectors(w, h);
+    const vectors = interpret([k1, k2, v, beta, n, ...e], given).map(({ data }) => data);
+    const at = (i: number, t: number, b: number, size = D): number[] =>
+      Array.from(vectors[i]!.subarray((t * B + b) * size, (t * B + b + 1) * size));
+    const dot = (x: readonly number[], y: readonly number[]): number =>
+      x.reduce((sum, value, i) => sum + value * y[i]!, 0);
+    const join = (x: number, y: number): number => (variant.keys === "product" ? x * y : x + y);
+    const got = interpret(episodeMatches(w, h), given);
+    for (let b = 0; b < B; b++) {
+      const writes: { k1: number[]; k2: number[]; u: number[]; left: number }[] = [];
+      const similar = (x: readonly number[], y: readonly number[], write: (typeof writes)[0]): number =>
+        join(dot(x, write.k1), dot(y, write.k2));
+      for (let t = 0; t < T; t++) {
+        const [key1, key2] = [at(0, t, b), at(1, t, b)];
+        const given = (x: number[], y: number[]): number[] =>
+          Array.from({ length: D }, (_, d) =>
+            writes.reduce((sum, write) => sum + write.left * similar(x, y, write) * write.u[d]!, 0),
+          );
+        const old = given(key1, key2);
+        const u = at(2, t, b).map((value, d) => at(3, t, b, 1)[0]! * (value - old[d]!));
+        writes.push({ k1: key1, k2: key2, u, left: 1 });
+        const squares = writes.reduce(
+          (sum, p) =>
+            sum + writes.reduce((s, q) => s + p.left * q.left * similar(p.k1, p.k2, q) * dot(p.u, q.u), 0),
+          0,
+        );
+        for (const write of writes) write.left /= Math.sqrt(Math.max(1, squares));
+        let query = at(4, t, b);
+        for (let read = 0; read < 2; read++) {
+          const key = at(5 + read, t, b);
+          const sizes = writes.map(
+            (write) => Math.abs(write.left * similar(query, key, write)) * Math.sqrt(dot(write.u, write.u)),
+          );
+          const total = sizes.reduce((a, c) => a + c, 0);
+          const row = got[read]!.data.subarray((b * T + t) * T, (b * T + t + 1) * T);
+          const want = Array.from({ length: T }, (_, i) => (i <= t ? sizes[i]! / total : 0));
+          expectClose(row, want, { ...same, label: `read ${read + 1}, step ${t}` });
+          const answer = given(query, key);
+          const mean = answer.reduce((a, c) => a + c, 0) / D;
+          const spread = answer.reduce((a, c) => a + (c - mean) ** 2, 0) / D;
+          query = answer.map((x) => (x - mean) / Math.sqrt(spread + 1e-5));
+        }
+      }
+    }
+  }
 });
 
 /** Acts in the oracle through an episode; gives logits [T, B, A] and values [T, B]. */

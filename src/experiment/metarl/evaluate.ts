@@ -4,14 +4,16 @@ import {
   BehaviourCounter,
   explorerBaseline,
   observationSize,
+  ReadCounter,
   randomBaseline,
   runBaseline,
   sampleGraphSets,
   shortestPathBaseline,
 } from "../../environment/index.ts";
-import { stateAttrs } from "../../graph/index.ts";
+import { input, stateAttrs } from "../../graph/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
+import { compile } from "../../runtime/program.ts";
 import { State } from "../../runtime/state.ts";
 import { mean, variance } from "../../statistics.ts";
 import { expectTensors } from "../../store/safetensors.ts";
@@ -60,9 +62,10 @@ export async function evaluateMetarl(
   const environment = environmentOf(model.settings, options);
   const actor = actorOf(model, environment, threads);
   try {
-    const counter = new BehaviourCounter();
+    const behaviour = new BehaviourCounter();
+    const reads = await readMatches(actor, environment, threads);
     const reached = await measure(environment, episodes, async (episode, i) => {
-      await rollout(actor, counted(environment, counter), episode);
+      await rollout(actor, counted(environment, behaviour), episode);
       onProgress?.(i + 1, episodes, "episodes");
     });
     return {
@@ -76,7 +79,8 @@ export async function evaluateMetarl(
       seed,
       rules: environment.graphs.rules,
       return: reached,
-      behaviour: counter.result(),
+      behaviour: behaviour.result(),
+      ...(reads ? { reads } : {}),
       ...(await baselineReturns(model.settings, options)),
     };
   } finally {
@@ -107,8 +111,43 @@ export async function baselineReturns(
   };
 }
 
-/** The environment, with the choices of its agents counted. */
-function counted(environment: AgentEnvironment, counter: BehaviourCounter): AgentEnvironment {
+/** What the reads of a memory matched in one episode; undefined for an agent without one. */
+async function readMatches(
+  actor: Actor,
+  environment: AgentEnvironment,
+  threads?: number,
+): Promise<MetarlEvaluation["reads"]> {
+  const { agent, sizes, state } = actor;
+  if (!agent.matches) return undefined;
+  const { agents: B, steps: T, observation: O } = sizes;
+  const shares = agent.matches(input("x", [T, B, O]));
+  const program = await compile(
+    {
+      name: "matches",
+      outputs: Object.fromEntries(shares.map((share, i) => [`read${i}`, share])),
+      updates: [],
+    },
+    { runtime: nodeRuntime, ...(threads ? { threads } : {}), state },
+  );
+  try {
+    const x = new Float32Array(T * B * O);
+    const counter = new ReadCounter();
+    await rollout(actor, counted(environment, counter), firstEpisode, {
+      onStep: ({ step, observation }) => x.set(observation, step * B * O),
+    });
+    const out = await program.run({ x });
+    counter.count(shares.map((_, i) => out[`read${i}`] as Float32Array));
+    return counter.result();
+  } finally {
+    await program.release();
+  }
+}
+
+/** The environment, with its agents followed. */
+function counted(
+  environment: AgentEnvironment,
+  counter: Pick<BehaviourCounter, "before" | "after">,
+): AgentEnvironment {
   const { graphs } = environment;
   return {
     ...environment,

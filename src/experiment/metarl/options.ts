@@ -1,5 +1,5 @@
 /** An evaluation of an agent: what may be chosen, and what it says. */
-import type { Behaviour, GraphRules, GraphSplit } from "../../environment/index.ts";
+import type { Behaviour, GraphRules, GraphSplit, PartMatch, WayPart } from "../../environment/index.ts";
 import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
 
 /** Episodes on every graph by default. */
@@ -71,4 +71,6 @@ export interface MetarlEvaluation extends BaseEvaluation, BaselineReturns {
   readonly return: MeanReturn;
   /** What it did with what it had seen; absent in files of version 0.1. */
   readonly behaviour?: Behaviour;
+  /** Of an agent with a memory: the shares of the edges of a known way in each read, in one episode. */
+  readonly reads?: Readonly<Partial<Record<WayPart, PartMatch>>> | undefined;
 }

@@ -1,5 +1,5 @@
 /** How an agent's evaluation, its card and its curves are presented. */
-import { type Behaviour, graphRules, type Tally } from "../../environment/index.ts";
+import { type Behaviour, graphRules, type Tally, type WayPart, wayParts } from "../../environment/index.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureMark, type FigureSpec, showSeeds } from "../../report/figure.ts";
 import type { RunResult } from "../../report/result.ts";
@@ -52,8 +52,26 @@ export function showAgent(evaluation: MetarlEvaluation, known: MetarlPaper | und
         : []),
     ]) +
     "\n± standard errors: other episodes on these graphs; other graphs too\n" +
-    showBehaviour(evaluation)
+    showBehaviour(evaluation) +
+    showReads(evaluation)
   );
+}
+
+const partNames: Readonly<Record<WayPart, string>> = {
+  theStep: "1 known step to the reward: its edge",
+  firstOfTwo: "2 known steps: the first edge",
+  secondOfTwo: "2 known steps: the second edge",
+};
+
+/** What each read of a memory gave back of the way to the reward, as a table. */
+function showReads({ reads = {} }: MetarlEvaluation): string {
+  const rows = wayParts.flatMap((part) => {
+    const match = reads[part];
+    return match ? [[partNames[part], ...match.reads.map(percent), percent(match.writes)]] : [];
+  });
+  if (rows.length === 0) return "";
+  const head = rows[0]!.slice(1, -1).map((_, i) => `read ${i + 1}`);
+  return `\n${table([["share in what a read gives", ...head, "of all writes"], ...rows])}`;
 }
 
 /** What the agent did with what it had seen, beside the explorer, as a table. */
