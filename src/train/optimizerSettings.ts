@@ -19,7 +19,7 @@ const adamSchema = z.strictObject({
 });
 
 /** Muon for matrices, Adam at the same rate for all else. */
-const muonSchema = adamSchema.omit({ lrRatios: true }).extend({
+const muonSchema = adamSchema.extend({
   name: z.literal("muon"),
   momentum: momentum.default(0.95),
   /** Iterations of Newton and Schulz. */

@@ -106,7 +106,7 @@ export function adam({
 }
 
 /** Constants of Muon, and of the Adam that trains what is not a matrix. */
-export interface MuonSettings extends Omit<AdamSettings, "lrRatios"> {
+export interface MuonSettings extends AdamSettings {
   readonly momentum?: number;
   /** Iterations of Newton and Schulz. */
   readonly iterations?: number;
@@ -122,14 +122,21 @@ export function muon({
   iterations = 5,
   byAdam = [],
   blocks = {},
+  lrRatios = {},
   ...rest
 }: MuonSettings = {}): Optimizer {
   return (parameters, gradients, rate) => {
     checkNames("byAdam", byAdam, parameters);
     checkNames("blocks", Object.keys(blocks), parameters);
+    checkNames("lrRatios", Object.keys(lrRatios), parameters);
     const isMatrix = (p: Tensor): boolean => p.rank === 2 && !byAdam.includes(stateAttrs(p)!.name);
     const others = parameters.flatMap((p, i) => (isMatrix(p) ? [] : [i]));
-    const updates = adam(rest)(
+    const ratioOf = (p: Tensor): number | undefined => lrRatios[stateAttrs(p)!.name];
+    const ratios = others.flatMap((i) => {
+      const ratio = ratioOf(parameters[i]!);
+      return ratio === undefined ? [] : [[stateAttrs(parameters[i]!)!.name, ratio] as const];
+    });
+    const updates = adam({ ...rest, lrRatios: Object.fromEntries(ratios) })(
       others.map((i) => parameters[i]!),
       others.map((i) => gradients[i]!),
       rate,
@@ -142,7 +149,9 @@ export function muon({
       const direction = add(mul(gradients[i]!, 1 - momentum), mul(next, momentum));
       const parts = split(direction, blocks[stateAttrs(p)!.name] ?? 1);
       const step = concat(
-        parts.map((part) => mul(orthogonal(part, iterations), 0.2 * Math.sqrt(Math.max(...part.shape)))),
+        parts.map((part) =>
+          mul(orthogonal(part, iterations), (ratioOf(p) ?? 1) * 0.2 * Math.sqrt(Math.max(...part.shape))),
+        ),
       );
       updates.push([m, next], [p, sub(p, mul(rate, step))]);
     });

@@ -370,6 +370,28 @@ describe("Muon", () => {
     for (const p of [table, bias]) expect(after.get(p)!.data).toEqual(byAdam.get(p)!.data);
   });
 
+  test("single parameters have a rate of their own, matrices and others", () => {
+    const [p, b, rate] = [state("p", [2, 3]), state("b", [3]), input("rate", [])];
+    const [g, gb] = [input("g", [2, 3]), input("gb", [3])];
+    const inputs = new Map([
+      [g, normals([2, 3], 1)],
+      [gb, normals([3], 2)],
+      [rate, scalarValue(0.1)],
+    ]);
+    const movedBy = (ratios: Record<string, number>): number[] => {
+      const updates = muon({ lrRatios: ratios })([p, b], [g, gb], rate);
+      const zero = new Map(updates.map(([tensor]) => [tensor, zeroValue(tensor)]));
+      const after = stepInOracle(updates, zero, inputs);
+      return [...after.get(p)!.data, ...after.get(b)!.data].map(Number);
+    };
+    const plain = movedBy({});
+    expectClose(
+      movedBy({ p: 0.5, b: 3 }),
+      plain.map((x, i) => x * (i < 6 ? 0.5 : 3)),
+      { rtol: 1e-12, atol: 0 },
+    );
+  });
+
   test("names that the system does not have are refused", () => {
     const [p, g, rate] = [state("lstm.Wx", [2, 2]), input("g", [2, 2]), input("rate", [])];
     expect(() => muon({ byAdam: ["lstm.Wy"] })([p], [g], rate)).toThrow(
@@ -377,6 +399,9 @@ describe("Muon", () => {
     );
     expect(() => muon({ blocks: { "lstm.W": 2 } })([p], [g], rate)).toThrow(
       "blocks: the system has no parameter lstm.W",
+    );
+    expect(() => muon({ lrRatios: { bias: 2 } })([p], [g], rate)).toThrow(
+      "lrRatios: the system has no parameter bias",
     );
   });
 });
