@@ -36,6 +36,7 @@ export {
   clipByNorm,
   globalNorm,
   movingAverage,
+  muon,
   type Optimizer,
   sgd,
   type Update,
