@@ -2,7 +2,8 @@
  * Meta-reinforcement learning on random graphs: the environment as the rest of the program sees it.
  *
  * sampler.ts samples the graphs, graphEnvironment.ts steps the agents on them, baselines.ts and explorer.ts have
- * the three baselines of every result, and draws.ts gives all of them random numbers by address.
+ * the three baselines of every result, and draws.ts gives all of them random numbers by address. knowledge.ts is what
+ * an episode has shown of a graph, behaviour.ts and readMatches.ts what agents and their memories make of it.
  */
 
 export {
