@@ -1,6 +1,6 @@
 /**
  * Endless stories in one run: three of four are generated, none twice, and how often a task comes follows its validation
- * error. Real stories alone overfit after some 20 epochs; here they are seen five times.
+ * error. Real stories alone overfit after some 20 epochs; here they are seen seven times.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import muon from "./catbabi-qa-fwm-muon.ts";

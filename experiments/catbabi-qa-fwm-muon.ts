@@ -1,4 +1,4 @@
-/** Our recipe with Muon instead of Adam: path finding is learned in half as many steps. */
+/** Our recipe with Muon instead of Adam. */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import decay from "./catbabi-qa-fwm-decay.ts";
 

@@ -95,7 +95,7 @@ describe("fwm eval", () => {
       expect(stdout).toMatch(new RegExp(`^${name} +${number} +${number} +${number}$`, "m"));
     }
     expect(stdout).toMatch(/^paper, train, after 51,000 episodes +109\.98$/m);
-    expect(stdout).toMatch(/^1 known step to the reward: began them +\d+\.\d\d% +100\.00%$/m);
+    expect(stdout).toMatch(/^1 known step to the reward: took it +\d+\.\d\d% +100\.00%$/m);
     expect(stdout).toMatch(/^no known way: tried again what led nowhere +\d+\.\d\d% +0\.00%$/m);
   });
 

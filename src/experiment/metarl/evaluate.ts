@@ -97,15 +97,11 @@ export async function baselineReturns(
   const environment = environmentOf(settings, options);
   const { graphs } = environment;
   const counter = new BehaviourCounter();
-  const by = (baseline: Baseline) =>
-    measure(environment, episodes, (episode) => void runBaseline(graphs, episode, baseline));
+  const by = (baseline: Baseline, followedBy?: BehaviourCounter) =>
+    measure(environment, episodes, (episode) => void runBaseline(graphs, episode, baseline, followedBy));
   return {
     random: await by(randomBaseline(seed, split)),
-    explorer: await measure(
-      environment,
-      episodes,
-      (episode) => void runBaseline(graphs, episode, explorerBaseline(), counter),
-    ),
+    explorer: await by(explorerBaseline(), counter),
     shortestPath: await by(shortestPathBaseline(graphs.graphs)),
     explorerBehaviour: counter.result(),
   };

@@ -83,8 +83,9 @@ function showBehaviour({ behaviour, explorerBehaviour }: MetarlEvaluation): stri
   return `\n${table([
     ["what it did with what it had seen", "agent", "explorer"],
     ...behaviour.planned.map((_, i) =>
-      row(`${i + 1} known ${i === 0 ? "step" : "steps"} to the reward: began them`, ({ planned }) =>
-        share(planned[i]!),
+      row(
+        `${i + 1} known ${i === 0 ? "step to the reward: took it" : "steps to the reward: began them"}`,
+        ({ planned }) => share(planned[i]!),
       ),
     ),
     row("no known way: tried something new", ({ explored }) => share(explored)),
