@@ -68,13 +68,14 @@ export const trainCommand = command({
     config: file({ help: "settings from a YAML or JSON file" }),
     steps: integer({ min: 1, help: "steps to train; episodes of agents" }),
     minutes: number({ help: "minutes of training after which to stop, evaluations not counted" }),
+    processorMinutes: number({ help: "the same in processor time of all threads" }),
     seed: integer({ help: "seed of the weights, the batch order and dropout" }),
     batch: integer({ min: 1, help: "rows per batch; agents" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
     out: folder({ help: "run folder; default runs/<experiment>-seed<seed>" }),
     resume: maybeText({
       placeholder: "run",
-      help: "resume a run with its settings; --steps and --minutes may be more",
+      help: "resume a run with its settings; --steps and minutes may be more",
     }),
     init: folder({ placeholder: "model", help: "start with the weights of a run, checkpoint or model" }),
     from: file({ placeholder: "checkpoint", help: "with --resume: the checkpoint to resume from" }),
@@ -156,6 +157,7 @@ interface TrainOptions {
   readonly config: string | undefined;
   readonly steps: number | undefined;
   readonly minutes: number | undefined;
+  readonly processorMinutes: number | undefined;
   readonly seed: number | undefined;
   readonly batch: number | undefined;
   readonly data: string | undefined;
@@ -170,7 +172,7 @@ interface TrainOptions {
 function newSettings(experiment: string, options: TrainOptions, env: Surroundings["env"]) {
   const definition = requireExperiment(experiment);
   const kind = kindOf(definition.settings);
-  const { steps, minutes, batch, data, seed } = options;
+  const { steps, minutes, processorMinutes, batch, data, seed } = options;
   return resolveSettings(
     kind.schema,
     [
@@ -179,19 +181,23 @@ function newSettings(experiment: string, options: TrainOptions, env: Surrounding
       ...(options.config ? [configFile(options.config)] : []),
       environmentSettings(env, kind.schema),
       assignments(options.set),
-      flagLayer(kind, { steps, minutes, batch, data, seed }),
+      flagLayer(kind, { steps, minutes, processorMinutes, batch, data, seed }),
     ],
     kind.renamed,
   );
 }
 
-function resumePlan(folder: string, { from, steps, minutes }: TrainOptions): RunPlan {
+function resumePlan(
+  folder: string,
+  { from, steps, minutes, processorMinutes }: TrainOptions,
+): RunPlan {
   return {
     action: "resume",
     folder,
     ...(from === undefined ? {} : { from }),
     ...(steps === undefined ? {} : { steps }),
     ...(minutes === undefined ? {} : { minutes }),
+    ...(processorMinutes === undefined ? {} : { processorMinutes }),
   };
 }
 
@@ -251,12 +257,15 @@ async function checkExperiment(path: string, named: string): Promise<void> {
 /** Common options that were given, as the settings of the kind that they stand for. */
 export function flagLayer(
   { name, flags }: Pick<Kind, "name" | "flags">,
-  given: Readonly<Partial<Record<"steps" | "minutes" | "batch" | "data" | "seed", unknown>>>,
+  given: Readonly<
+    Partial<Record<"steps" | "minutes" | "processorMinutes" | "batch" | "data" | "seed", unknown>>
+  >,
 ): SettingsLayer {
   const paths: Readonly<Record<string, string | undefined>> = {
     ...flags,
     seed: "training.seed",
     minutes: "training.minutes",
+    processorMinutes: "training.processorMinutes",
   };
   const texts = Object.entries(given).flatMap(([option, value]) => {
     if (value === undefined) return [];

@@ -52,6 +52,7 @@ export type RunPlan = (
       /** More steps or minutes than the run was given. */
       readonly steps?: number;
       readonly minutes?: number;
+      readonly processorMinutes?: number;
     }
 ) & {
   /** Steps after which the run pauses, to be resumed; an evaluation's. */
@@ -84,7 +85,11 @@ export async function plannedSettings(plan: RunPlan): Promise<BaseSettings> {
   const { settings } = await readRun(plan.folder);
   const kind = kindNamed((settings.task as { name?: unknown } | undefined)?.name, plan.folder);
   const known = checkSettings(kind, settings, plan.folder);
-  const given = { [kind.flags.steps]: plan.steps, "training.minutes": plan.minutes };
+  const given = {
+    [kind.flags.steps]: plan.steps,
+    "training.minutes": plan.minutes,
+    "training.processorMinutes": plan.processorMinutes,
+  };
   return Object.entries(given).reduce(
     (settings, [path, value]) => (value === undefined ? settings : withSetting(settings, path, value)),
     known,
@@ -333,7 +338,8 @@ async function openRun(
   for (const difference of differences) {
     context.onWarning?.(`not as when the run started, so it may not continue bit for bit: ${difference}`);
   }
-  if (plan.steps !== undefined || plan.minutes !== undefined) await run.update({ settings: { ...settings } });
+  const extended = [plan.steps, plan.minutes, plan.processorMinutes].some((more) => more !== undefined);
+  if (extended) await run.update({ settings: { ...settings } });
   return { run, checkpoint };
 }
 
@@ -364,10 +370,13 @@ function checkResumable(
     throw new UsageError(`${folder}: the run has made its ${made} steps`, { hint: "give more with --steps" });
   }
   if (checkpoint && state === "finished" && isBudgetSpent(spentOf({ summary }), limits)) {
+    const budgets = [
+      { name: "minutes", flag: "--minutes", minutes: limits.minutes },
+      { name: "processor minutes", flag: "--processor-minutes", minutes: limits.processorMinutes },
+    ].filter(({ minutes }) => minutes > 0);
     throw new UsageError(`${folder}: the run has had its minutes`, {
-      ...(limits.minutes > 0 ? { minutes: limits.minutes } : {}),
-      ...(limits.processorMinutes > 0 ? { "processor minutes": limits.processorMinutes } : {}),
-      hint: limits.processorMinutes > 0 ? "start a new run with --init" : "give more with --minutes",
+      ...Object.fromEntries(budgets.map(({ name, minutes }) => [name, minutes])),
+      hint: `give more with ${budgets.map(({ flag }) => flag).join(" and ")}`,
     });
   }
 }

@@ -452,6 +452,25 @@ test("--print-config shows where each value came from, in the order flag, enviro
   expect(stdout).toMatch(/training\.optimizer\.beta1 = 0\.9 +\(experiment\)/);
 });
 
+test("--processor-minutes ends a run, and can be raised", async () => {
+  const folder = join(scratch, "processor-minutes");
+  const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1"];
+  const { code, stdout, stderr } = await run([...base, "--processor-minutes", "0.0001", "--out", folder]);
+  expect(code, stderr).toBe(0);
+  expect(stdout).toContain("finished with its minutes after 1 step");
+  const again = await run(["train", "--resume", folder, "--minutes", "10", "--steps", "3"]);
+  expect(again.code).toBe(2);
+  expect(again.stderr).toMatch(/the run has had its minutes[\s\S]*give more with --minutes and --processor-minutes/);
+  const flags = ["--processor-minutes", "10", "--steps", "3", "--threads", "1"];
+  const more = await run(["train", "--resume", folder, ...flags]);
+  expect(more.code, more.stderr).toBe(0);
+  expect((await readRun(folder)).settings.training).toMatchObject({
+    minutes: 0,
+    processorMinutes: 10,
+    steps: 3,
+  });
+});
+
 test("--minutes ends a run with an evaluation, says so, and can be raised", async () => {
   const folder = join(scratch, "minutes");
   const base = ["train", "catbabi-qa-fwm", "--smoke", "--threads", "1", "--set", "training.logEvery=1"];
