@@ -23,6 +23,7 @@ export default catbabiExperiment({
         path: [3, 9],
         chain: [1, 5],
         stories: [1, 3],
+        animals: [5, 5],
       },
     },
   },

@@ -187,10 +187,7 @@ function newSettings(experiment: string, options: TrainOptions, env: Surrounding
   );
 }
 
-function resumePlan(
-  folder: string,
-  { from, steps, minutes, processorMinutes }: TrainOptions,
-): RunPlan {
+function resumePlan(folder: string, { from, steps, minutes, processorMinutes }: TrainOptions): RunPlan {
   return {
     action: "resume",
     folder,

@@ -28,6 +28,7 @@ const difficulties: fc.Arbitrary<Difficulty> = fc
     path: upTo("path"),
     chain: upTo("chain"),
     stories: upTo("stories"),
+    animals: upTo("animals"),
   })
   .map((drawn) => ({
     ...drawn,
@@ -147,6 +148,16 @@ describe("each number does what it says", () => {
     }
   });
 
+  test("animals: as many kinds are stated, one colour less", () => {
+    for (const animals of [3, 4, 5]) {
+      for (const story of generated(16, { animals })) {
+        const names = statements(story).map(({ words }) => words[0]!);
+        expect(new Set(names).size).toBe(animals);
+        expect(names).toHaveLength(2 * animals - 1);
+      }
+    }
+  });
+
   test("stories: several worlds in one story, each once", () => {
     const asked = generated(15, { stories: 4 }).map(
       (story) => new Set(questions(story).map(({ words }) => words[0])),
@@ -168,6 +179,7 @@ describe("drawing a difficulty", () => {
     path: [3, 9],
     chain: [1, 5],
     stories: [1, 3],
+    animals: [3, 5],
   } as const;
   const drawn = Array.from({ length: 4000 }, (_, index) => drawDifficulty(ranges, 3, index));
   const hard = drawn.filter((difficulty) => difficulty !== ordinary);

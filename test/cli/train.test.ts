@@ -460,7 +460,9 @@ test("--processor-minutes ends a run, and can be raised", async () => {
   expect(stdout).toContain("finished with its minutes after 1 step");
   const again = await run(["train", "--resume", folder, "--minutes", "10", "--steps", "3"]);
   expect(again.code).toBe(2);
-  expect(again.stderr).toMatch(/the run has had its minutes[\s\S]*give more with --minutes and --processor-minutes/);
+  expect(again.stderr).toMatch(
+    /the run has had its minutes[\s\S]*give more with --minutes and --processor-minutes/,
+  );
   const flags = ["--processor-minutes", "10", "--steps", "3", "--threads", "1"];
   const more = await run(["train", "--resume", folder, ...flags]);
   expect(more.code, more.stderr).toBe(0);

@@ -2,6 +2,7 @@
  * The worlds of tasks 15 (deduction) and 16 (induction): named animals, their kinds, fears and colours.
  */
 import { colours, plurals } from "../lexicon.ts";
+import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
 import { StoryWriter } from "./writer.ts";
 
@@ -44,10 +45,10 @@ export function fearStory(random: StoryRandom): StoryWriter {
   return story;
 }
 
-/** A story of task 16: five animals, their kinds and all colours but one, which is asked for. */
-export function colourStory(random: StoryRandom): StoryWriter {
+/** A story of task 16: five animals or fewer, their kinds and all colours but one, which is asked for. */
+export function colourStory(random: StoryRandom, { animals }: Pick<Difficulty, "animals">): StoryWriter {
   for (;;) {
-    const story = tryColourStory(random);
+    const story = tryColourStory(random, coloured.slice(0, animals));
     if (story !== null) return story;
   }
 }
@@ -62,9 +63,9 @@ interface Animal {
 }
 
 /** One attempt; `null` when the last animal's colour does not follow as it does in the real files. */
-function tryColourStory(random: StoryRandom): StoryWriter | null {
+function tryColourStory(random: StoryRandom, names: readonly string[]): StoryWriter | null {
   const story = new StoryWriter();
-  const animals: Animal[] = coloured.map(() => ({
+  const animals: Animal[] = names.map(() => ({
     kind: random.below(colourKinds.length),
     kindId: 0,
     colour: none,
@@ -78,11 +79,11 @@ function tryColourStory(random: StoryRandom): StoryWriter | null {
     const who = random.below(animals.length);
     const animal = animals[who]!;
     if (animal.kindId === 0) {
-      animal.kindId = story.state([coloured[who]!, "is", "a", colourKinds[animal.kind]!]);
+      animal.kindId = story.state([names[who]!, "is", "a", colourKinds[animal.kind]!]);
       kindColour[animal.kind] = random.below(colours.length);
     } else if (animal.colourId === 0) {
       animal.colour = kindColour[animal.kind]!;
-      animal.colourId = story.state([coloured[who]!, "is", colours[animal.colour]!]);
+      animal.colourId = story.state([names[who]!, "is", colours[animal.colour]!]);
     }
   }
   const asked = animals.findIndex(({ colourId }) => colourId === 0);
@@ -93,7 +94,7 @@ function tryColourStory(random: StoryRandom): StoryWriter | null {
   // The files have no story in which exactly two others are of the kind asked for.
   const like = alike.at(-1);
   if (like === undefined || alike.length === 2) return null;
-  story.ask(["what", "color", "is", coloured[asked]!], colours[like.colour]!, [
+  story.ask(["what", "color", "is", names[asked]!], colours[like.colour]!, [
     kindId,
     like.kindId,
     like.colourId,

@@ -21,6 +21,8 @@ export interface Difficulty {
   readonly chain: number;
   /** Stories one after another without an end mark between them. */
   readonly stories: number;
+  /** Animals whose kinds are stated (task 16): fewer are easier than bAbI's five. */
+  readonly animals: number;
 }
 
 /** Stories as bAbI has them. */
@@ -33,6 +35,7 @@ export const ordinary: Difficulty = {
   path: 3,
   chain: 2,
   stories: 1,
+  animals: 5,
 };
 
 /** The least and the most of each. */
@@ -45,6 +48,7 @@ export const difficultyLimits: Readonly<Record<keyof Difficulty, readonly [least
   path: [3, 9],
   chain: [1, 5],
   stories: [1, 4],
+  animals: [3, 5],
 };
 
 /** From which difficulties stories are drawn. */

@@ -103,7 +103,7 @@ function write(task: number, random: StoryRandom, difficulty: Difficulty): Story
     case 15:
       return fearStory(random);
     case 16:
-      return colourStory(random);
+      return colourStory(random, difficulty);
     case 17:
       return shapeStory(random, difficulty);
     case 18:

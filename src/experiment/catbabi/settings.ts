@@ -42,6 +42,7 @@ const difficultySchema = z.strictObject({
   path: range("path"),
   chain: range("chain"),
   stories: range("stories"),
+  animals: range("animals"),
 });
 
 /** Which stories, and what is learned of them. */

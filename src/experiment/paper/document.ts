@@ -1,5 +1,6 @@
 /** `docs/results.md` and its figures, and the README's table: everything from result files and the shipped model. */
 
+import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
 import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
 import { link } from "./groups.ts";
 import type { Results } from "./read.ts";
@@ -57,6 +58,7 @@ export async function buildPaper(
   };
   const hasScores = (mode: "qa" | "lm"): boolean => catbabiRuns(results, mode).length > 0;
   const { sweeps, stretches, comparisons } = results;
+  const budgets = budgetsOf(results);
   const sections: string[] = [
     "# Results",
     "Written by `fwm paper` from the files of [results/](../results/README.md) and the shipped model; a test builds it again " +
@@ -71,6 +73,26 @@ export async function buildPaper(
     catbabiTable(results, "qa", folder),
     "### Language-model mode",
     catbabiTable(results, "lm", folder),
+    ...(budgets.length > 0
+      ? [
+          "### Equal budgets",
+          "Systems trained for the same time, the checkpoint with the lowest validation loss scored on the test split. Time " +
+            "is that of training steps. `validation` is the highest accuracy on the way. A short budget shows how fast a " +
+            "system learns, not where it ends: the paper's runs are many times as long.",
+          ...(await Promise.all(
+            budgets.map(async (budget) => {
+              const { mode, measure, minutes } = budget;
+              const name = `budget-${mode}-${minutes}-${measure === "minutes" ? "minutes" : "processor-minutes"}`;
+              const title = budgetTitle(budget);
+              return [
+                `#### ${title}`,
+                budgetTable(budget, folder),
+                shown(name, `Validation accuracy over ${title}`, await budgetFigure(budget)),
+              ].join("\n\n");
+            }),
+          )),
+        ]
+      : []),
     "### Learning curves",
     shown("catbabi-steps", "Validation accuracy over steps", await learningCurves(results, "step")),
     shown("catbabi-hours", "Validation accuracy over hours", await learningCurves(results, "hours")),

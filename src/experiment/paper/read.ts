@@ -8,7 +8,14 @@ import { parseJsonObject } from "../../store/json.ts";
 
 const text = z.string().nullable().default(null);
 const values = z.record(z.string(), z.number());
-const curve = z.array(z.looseObject({ step: z.number(), values, hours: z.number().optional() }));
+const curve = z.array(
+  z.looseObject({
+    step: z.number(),
+    values,
+    hours: z.number().optional(),
+    processorHours: z.number().optional(),
+  }),
+);
 const mean = z.looseObject({ mean: z.number(), standardError: z.number().nullable().default(null) });
 
 const machine = z.looseObject({
@@ -35,6 +42,8 @@ const textScore = z.looseObject({ loss: z.number(), perplexity: z.number(), bits
 const runSchema = z.looseObject({
   ...trained,
   seed: z.number(),
+  weights: z.number().nullable().default(null),
+  stateVariables: z.number().nullable().default(null),
   initFrom: text,
   chain: z.array(link).default([]),
   /** Absent in version 0.1, where the commit alone says it. */

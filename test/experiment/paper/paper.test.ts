@@ -112,6 +112,47 @@ describe("seeds of one setting", () => {
   });
 });
 
+describe("equal budgets", () => {
+  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-seed1.json")) as {
+    settings: { system: object; training: object };
+    score: object;
+  };
+  const run = (experiment: string, accuracy: number, training: object): string =>
+    JSON.stringify({
+      ...filed,
+      experiment,
+      steps: 1000,
+      settings: { ...filed.settings, training: { ...filed.settings.training, ...training } },
+      score: { ...filed.score, accuracy },
+    });
+  const pageOf = async (files: Readonly<Record<string, string>>) => {
+    const folder = emptyFolder();
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, `${name}.json`), text);
+    return buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  };
+
+  test("stand in one table, the best first, with a figure over the time", async () => {
+    const budget = { processorMinutes: 20, batch: 64, window: 200 };
+    const { page, figures } = await pageOf({
+      a: run("catbabi-qa-fwm", 0.5, budget),
+      b: run("catbabi-qa-fwm-muon", 0.75, budget),
+      c: run("catbabi-qa-fwm-decay", 0.9, { processorMinutes: 0, minutes: 0 }),
+    });
+    const [, section] = page.split("#### 20 minutes of processor time, question answering");
+    const [table] = section!.trim().split("\n\n");
+    const rows = table!.split("\n").slice(2);
+    expect(rows).toHaveLength(2);
+    expect(rows[0]).toMatch(/catbabi-qa-fwm-muon.* 64 \| 1,000 \| 12\.8 M .* 75\.00 % \| 96\.75 % /);
+    expect(rows[1]).toMatch(/`catbabi-qa-fwm`.* 50\.00 %/);
+    expect(figures.get("budget-qa-20-processor-minutes.svg")).toContain("<svg");
+  });
+
+  test("are of several experiments", async () => {
+    const { page } = await pageOf({ a: run("catbabi-qa-fwm", 0.5, { minutes: 30 }) });
+    expect(page).not.toContain("Equal budgets");
+  });
+});
+
 test("without results every table says so, and the command checks what it wrote", async () => {
   const folder = emptyFolder();
   cpSync(join(root, "results/stretch-catbabi-qa.json"), join(folder, "stretch.json"));
