@@ -143,7 +143,7 @@ function notesOn(
   if (sampling.name === "byError") notes.push("how often a task is generated follows its validation error");
   if (difficulty.ordinary < 1) {
     notes.push(
-      `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder than bAbI's`,
+      `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder or easier than bAbI's`,
     );
   }
   for (const { task, split, stories } of source === "generated" ? [] : filled) {

@@ -41,7 +41,7 @@ test("runs on new stories say so, alone or between real ones", async () => {
   );
   const harder = { ...catbabiTask.difficulty, ordinary: 0.75 };
   const { notes: all } = await openStories({ ...catbabiTask, data, source: "mixed", difficulty: harder }, {});
-  expect(all).toContain("25 % of the generated stories are harder than bAbI's");
+  expect(all).toContain("25 % of the generated stories are harder or easier than bAbI's");
   expect(await notes({ source: "real" })).not.toMatch(/% of the training/);
 });
 
