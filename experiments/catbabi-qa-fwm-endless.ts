@@ -2,11 +2,13 @@
  * Endless stories in one run: three of four are generated, none twice, and how often a task comes follows its validation
  * error. Real stories alone overfit after some 20 epochs; here they are seen seven times.
  *
- * Some are easier than bAbI's. Induction takes three reads in a row, and among five animals nothing rewards the first two
- * of them for a long time; among three the chain is found at once, and holds for five.
+ * Induction comes first, and begins with fewer animals: it takes three reads in a row, and among five animals nothing
+ * rewards the first two of them for a long time. Among three the chain is found at once, and holds for five.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import muon from "./catbabi-qa-fwm-muon.ts";
+
+const { difficulty: ordinary } = muon.settings.task;
 
 export default catbabiExperiment({
   ...muon,
@@ -18,7 +20,15 @@ export default catbabiExperiment({
       source: "mixed",
       generatedFraction: 0.75,
       sampling: { name: "byError", floor: 0.25 },
-      difficulty: { ...muon.settings.task.difficulty, ordinary: 0.25, animals: [3, 5], rooms: [3, 6] },
+      curriculum: [
+        { tasks: "16", difficulty: { ...ordinary, ordinary: 0, animals: [3, 3] }, until: 0.95, steps: 1_000 },
+        {
+          tasks: "16",
+          difficulty: { ...ordinary, ordinary: 0.5, animals: [3, 5] },
+          until: 0.95,
+          steps: 1_000,
+        },
+      ],
     },
     training: { ...muon.settings.training, evalEvery: 500 },
   },

@@ -16,6 +16,7 @@ import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
 import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { checkWords } from "../words.ts";
+import { Curriculum, placeSchema } from "./curriculum.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
 import { type Score, scoreStream } from "./score.ts";
@@ -50,6 +51,8 @@ const stateSchema = z.strictObject({
   shares: z
     .array(z.strictObject({ from: whole, shares: z.record(z.string(), z.number().min(0)) }))
     .default([]),
+  /** Where the curriculum stands; absent before there were any. */
+  curriculum: placeSchema.optional(),
 });
 
 /** Opens the stories and builds the system that settings describe. */
@@ -72,6 +75,7 @@ class CatbabiSession implements Session {
   private batches: Batches | undefined;
   private validLosses: number[] = [];
   private shares: readonly ShareChange[] = [];
+  private curriculum: Curriculum;
 
   constructor(
     private readonly settings: CatbabiSettings,
@@ -89,6 +93,7 @@ class CatbabiSession implements Session {
     const optimizers = optimizersOf(training.optimizer);
     this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
+    this.curriculum = new Curriculum(settings.task.curriculum);
     this.data = { identity: stories.identity, notes: stories.notes };
   }
 
@@ -108,9 +113,12 @@ class CatbabiSession implements Session {
       key: { seed, step },
     });
     const correct = correctAnswers(window, predicted).reduce((sum, is) => sum + is, 0);
+    const { stage } = this.curriculum;
+    // The next stage, or what comes after the last, is a stream of its own.
+    if (this.curriculum.count(correct, window.questions.length)) await this.closeBatches();
     return {
       means: { ...values, accuracy: [correct, window.questions.length], fallbacks: fallback ? 1 : 0 },
-      latest: { learningRate },
+      latest: { learningRate, ...(stage === undefined ? {} : { stage: stage + 1 }) },
       work: batch.tokens.length - batch.padded,
       ...(nonFinite === undefined ? {} : { nonFinite }),
     };
@@ -140,7 +148,7 @@ class CatbabiSession implements Session {
   /** Sets how often each task is generated from now on, where that follows validation; gives the new shares. */
   private async resample(perTask: Score["perTask"]): Promise<ShareChange["shares"]> {
     const { source, sampling, generatedFraction } = this.settings.task;
-    if (sampling.name === "fixed") return {};
+    if (sampling.name === "fixed" || this.curriculum.stage !== undefined) return {};
     const shares = sharesByError(sampling, this.stories.tasks, perTask);
     const place = this.batches?.state();
     const index = (position: number): number =>
@@ -172,6 +180,7 @@ class CatbabiSession implements Session {
     }
     this.validLosses = parsed.data.validLosses;
     this.shares = parsed.data.shares;
+    this.curriculum = new Curriculum(this.settings.task.curriculum, parsed.data.curriculum);
     this.trainer.restore({ model: toHost(model), optimizer: toHost(optimizer) }, path);
     if (parsed.data.batcher) this.batches = await this.openBatches(parsed.data.batcher);
   }
@@ -185,6 +194,7 @@ class CatbabiSession implements Session {
         batcher: this.batches?.state() ?? null,
         validLosses: this.validLosses,
         shares: this.shares,
+        curriculum: this.curriculum.saved(),
       },
       files: { "vocab.json": JSON.stringify(this.stories.vocabulary.words) },
     };
@@ -194,15 +204,24 @@ class CatbabiSession implements Session {
   private async openBatches(state?: BatcherState): Promise<Batches> {
     const { task, training } = this.settings;
     if (task.source !== "real") {
-      const spec = this.stories.train(training.seed, this.shares);
+      const { stage } = this.curriculum;
+      const spec =
+        stage === undefined
+          ? this.stories.train(training.seed, this.shares)
+          : this.stories.stage(training.seed, stage);
       return PrefetchedBatches.open(spec, training, state ? { state } : {});
     }
     const source = preparedSource(this.stories.files!.splits.train, training.seed);
     return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
   }
 
-  async release(): Promise<void> {
+  private async closeBatches(): Promise<void> {
     await this.batches?.close?.();
+    this.batches = undefined;
+  }
+
+  async release(): Promise<void> {
+    await this.closeBatches();
     await this.trainer.release();
     await this.evaluator.release();
   }

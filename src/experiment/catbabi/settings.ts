@@ -45,6 +45,25 @@ const difficultySchema = z.strictObject({
   animals: range("animals"),
 });
 
+/** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
+const tasksSchema = z.union([z.string(), z.int().transform(String)]).superRefine((tasks, context) => {
+  try {
+    parseTasks(tasks);
+  } catch (error) {
+    context.addIssue({ code: "custom", message: (error as Error).message });
+  }
+});
+
+/** A stage of a curriculum: generated stories alone, until they are learned. */
+const stageSchema = z.strictObject({
+  tasks: tasksSchema,
+  difficulty: difficultySchema.prefault({}),
+  /** The training accuracy at which the stage ends. */
+  until: z.number().min(0).max(1),
+  /** Steps after which it ends in any case. */
+  steps: z.int().min(1),
+});
+
 /** Which stories, and what is learned of them. */
 const taskSchema = z.strictObject({
   name: z.literal("catbabi"),
@@ -54,18 +73,14 @@ const taskSchema = z.strictObject({
   source: z.enum(["real", "generated", "mixed"]),
   /** Fraction of generated stories when the source is mixed. */
   generatedFraction: z.number().min(0).max(0.99),
-  /** Tasks of generated stories, e.g. "1-20" or "1,2,15"; real stories are of all that were prepared. */
-  tasks: z.union([z.string(), z.int().transform(String)]).superRefine((tasks, context) => {
-    try {
-      parseTasks(tasks);
-    } catch (error) {
-      context.addIssue({ code: "custom", message: (error as Error).message });
-    }
-  }),
+  /** Tasks of generated stories; real stories are of all that were prepared. */
+  tasks: tasksSchema,
   /** How often each of them comes. */
   sampling: samplingSchema.default({ name: "fixed" }),
   /** How hard they are. */
   difficulty: difficultySchema.prefault({}),
+  /** What comes before all this, stage by stage: `curriculum.ts`. */
+  curriculum: z.array(stageSchema).default([]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),
 });
@@ -124,6 +139,7 @@ export const catbabiTask: CatbabiSettings["task"] = {
   tasks: "1-20",
   sampling: { name: "fixed" },
   difficulty: difficultySchema.parse({}),
+  curriculum: [],
   data: "",
 };
 

@@ -16,6 +16,8 @@ export interface Stories {
   readonly tasks: readonly number[];
   /** The training stream, as a worker thread can open it. */
   train(seed: number, shares?: readonly ShareChange[]): StreamSpec;
+  /** The stream of a stage of the curriculum. */
+  stage(seed: number, stage: number): StreamSpec;
   /** Validation or test stories: the prepared files, or generated ones where there are none. */
   heldOut(split: "valid" | "test", seed: number): StorySource;
   /** Which stories these are: two runs with the same text here learn from and are judged on the same files. */
@@ -70,6 +72,10 @@ export async function openStories(
         ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, ...generated }
         : { kind: "prepared", ...real };
     },
+    stage(seed, stage) {
+      const { tasks: named, difficulty } = task.curriculum[stage]!;
+      return { kind: "generated", seed, tasks: parseTasks(named), difficulty };
+    },
     heldOut(split, seed) {
       return files ? preparedSource(files.splits[split], seed) : generatedSplit(split, tasks, seed);
     },
@@ -90,8 +96,13 @@ function taskNames({ tasks, names = [] }: Catbabi["header"]): Record<number, str
 }
 
 /** Refuses what can be chosen of generated stories only. */
-function refuseForReal({ source, sampling, difficulty }: CatbabiSettings["task"]): void {
+function refuseForReal({ source, sampling, difficulty, curriculum }: CatbabiSettings["task"]): void {
   if (source !== "real") return;
+  if (curriculum.length > 0) {
+    throw new UsageError("task.curriculum: its stages are generated, and the source is real stories alone", {
+      hint: "set task.source to mixed or generated, or task.curriculum to []",
+    });
+  }
   if (sampling.name !== "fixed") {
     throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
       hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
@@ -123,7 +134,7 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, generatedFraction, tasks, sampling, difficulty }: CatbabiSettings["task"],
+  { source, generatedFraction, tasks, sampling, difficulty, curriculum }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -144,6 +155,11 @@ function notesOn(
   if (difficulty.ordinary < 1) {
     notes.push(
       `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder or easier than bAbI's`,
+    );
+  }
+  for (const stage of curriculum) {
+    notes.push(
+      `before that, generated stories of tasks ${stage.tasks} until ${100 * stage.until} % are right`,
     );
   }
   for (const { task, split, stories } of source === "generated" ? [] : filled) {
