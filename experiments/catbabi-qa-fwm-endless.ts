@@ -21,8 +21,15 @@ export default catbabiExperiment({
       generatedFraction: 0.75,
       sampling: { name: "byError", floor: 0.25 },
       curriculum: [
-        { tasks: "16", difficulty: { ...ordinary, ordinary: 0, animals: [3, 3] }, until: 0.95, steps: 1_000 },
         {
+          source: "generated",
+          tasks: "16",
+          difficulty: { ...ordinary, ordinary: 0, animals: [3, 3] },
+          until: 0.95,
+          steps: 1_000,
+        },
+        {
+          source: "generated",
           tasks: "16",
           difficulty: { ...ordinary, ordinary: 0.5, animals: [3, 5] },
           until: 0.95,

@@ -31,6 +31,13 @@ export interface StorySet {
   story(index: number): EncodedStory;
 }
 
+/** The stories of a split that are of some tasks. */
+export function storiesOf(split: StorySet, tasks: readonly number[]): StorySet {
+  const all = Array.from({ length: split.stories }, (_, index) => index);
+  const indices = all.filter((index) => tasks.includes(split.story(index).task));
+  return { name: split.name, stories: indices.length, story: (index) => split.story(indices[index]!) };
+}
+
 /** The story as numbers; an unknown word throws, naming the story's file and line when it has one. */
 export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabulary): EncodedStory {
   const { tokens, answers } = storyTokens(story);

@@ -9,13 +9,21 @@ import {
   mixedSource,
   preparedSource,
   type StorySource,
+  storiesOf,
 } from "../streams.ts";
 import { loadPrepared } from "./prepared.ts";
 
 /** Which stories a stream has. */
 export type StreamSpec =
   | ({ readonly kind: "generated"; readonly seed: number } & GeneratedSpec)
-  | { readonly kind: "prepared"; readonly folder: string; readonly split: SplitName; readonly seed: number }
+  | {
+      readonly kind: "prepared";
+      readonly folder: string;
+      readonly split: SplitName;
+      readonly seed: number;
+      /** All that were prepared unless given. */
+      readonly tasks?: readonly number[];
+    }
   | ({
       readonly kind: "mixed";
       readonly folder: string;
@@ -35,8 +43,10 @@ interface GeneratedSpec extends GeneratedOptions {
 export async function openStream(spec: StreamSpec): Promise<StorySource> {
   if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks, spec);
   const { splits } = await loadPrepared(spec.folder);
-  const real = preparedSource(splits[spec.split], spec.seed);
-  return spec.kind === "prepared"
-    ? real
-    : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec), spec.generatedFraction);
+  const split = splits[spec.split];
+  if (spec.kind === "prepared") {
+    return preparedSource(spec.tasks ? storiesOf(split, spec.tasks) : split, spec.seed);
+  }
+  const generated = generatedSource(spec.seed, spec.tasks, spec);
+  return mixedSource(preparedSource(split, spec.seed), generated, spec.generatedFraction);
 }

@@ -1,4 +1,4 @@
-/** Where training stands in a curriculum: stages of generated stories, each until its questions are answered. */
+/** Where training stands in a curriculum: stages of some tasks' stories, each until they are learned. */
 import { z } from "zod";
 import type { CatbabiSettings } from "./settings.ts";
 

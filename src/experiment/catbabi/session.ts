@@ -203,16 +203,16 @@ class CatbabiSession implements Session {
   /** Real stories are cut here in a fraction of a millisecond; generating new ones is a worker's job. */
   private async openBatches(state?: BatcherState): Promise<Batches> {
     const { task, training } = this.settings;
-    if (task.source !== "real") {
-      const { stage } = this.curriculum;
-      const spec =
-        stage === undefined
-          ? this.stories.train(training.seed, this.shares)
-          : this.stories.stage(training.seed, stage);
-      return PrefetchedBatches.open(spec, training, state ? { state } : {});
+    const { stage } = this.curriculum;
+    if (task.source === "real" && stage === undefined) {
+      const source = preparedSource(this.stories.files!.splits.train, training.seed);
+      return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
     }
-    const source = preparedSource(this.stories.files!.splits.train, training.seed);
-    return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
+    const spec =
+      stage === undefined
+        ? this.stories.train(training.seed, this.shares)
+        : this.stories.stage(training.seed, stage);
+    return PrefetchedBatches.open(spec, training, state ? { state } : {});
   }
 
   private async closeBatches(): Promise<void> {

@@ -54,8 +54,9 @@ const tasksSchema = z.union([z.string(), z.int().transform(String)]).superRefine
   }
 });
 
-/** A stage of a curriculum: generated stories alone, until they are learned. */
+/** A stage of a curriculum: stories of some tasks, until they are learned. */
 const stageSchema = z.strictObject({
+  source: z.enum(["real", "generated"]).default("generated"),
   tasks: tasksSchema,
   difficulty: difficultySchema.prefault({}),
   /** The training accuracy at which the stage ends. */

@@ -46,10 +46,12 @@ export async function openStories(
 ): Promise<Stories> {
   const tasks = parseTasks(task.tasks, "task.tasks");
   refuseForReal(task);
+  for (const [i, stage] of task.curriculum.entries()) refuseForReal(stage, `task.curriculum[${i}]`);
   const folder = task.data || defaultFolder(env);
   // Generated stories need no files; with all tasks they are judged on the real ones where these are there.
   const judged = tasks.length === allTasks.length && existsSync(join(folder, headerName));
-  const needsFiles = task.source !== "generated" || task.data !== "" || judged;
+  const sources = [task.source, ...task.curriculum.map(({ source }) => source)];
+  const needsFiles = sources.some((source) => source !== "generated") || task.data !== "" || judged;
   const files = needsFiles ? await loadPrepared(folder) : undefined;
   const isOwn = files?.header.variant === "own";
   if (isOwn && task.source !== "real") {
@@ -73,8 +75,11 @@ export async function openStories(
         : { kind: "prepared", ...real };
     },
     stage(seed, stage) {
-      const { tasks: named, difficulty } = task.curriculum[stage]!;
-      return { kind: "generated", seed, tasks: parseTasks(named), difficulty };
+      const { source, tasks: named, difficulty } = task.curriculum[stage]!;
+      const common = { seed, tasks: parseTasks(named) };
+      return source === "real"
+        ? { kind: "prepared", folder, split: "train", ...common }
+        : { kind: "generated", difficulty, ...common };
     },
     heldOut(split, seed) {
       return files ? preparedSource(files.splits[split], seed) : generatedSplit(split, tasks, seed);
@@ -96,21 +101,30 @@ function taskNames({ tasks, names = [] }: Catbabi["header"]): Record<number, str
 }
 
 /** Refuses what can be chosen of generated stories only. */
-function refuseForReal({ source, sampling, difficulty, curriculum }: CatbabiSettings["task"]): void {
+function refuseForReal(
+  {
+    source,
+    sampling,
+    difficulty,
+    curriculum = [],
+  }: Pick<CatbabiSettings["task"], "source" | "difficulty"> & Partial<CatbabiSettings["task"]>,
+  setting = "task",
+): void {
   if (source !== "real") return;
-  if (curriculum.length > 0) {
-    throw new UsageError("task.curriculum: its stages are generated, and the source is real stories alone", {
-      hint: "set task.source to mixed or generated, or task.curriculum to []",
-    });
-  }
-  if (sampling.name !== "fixed") {
-    throw new UsageError("task.sampling: of real stories, every one is used once in an epoch", {
-      hint: "set task.source to mixed or generated, or task.sampling.name to fixed",
+  const generated = `set ${setting}.source to ${setting === "task" ? "mixed or " : ""}generated`;
+  if (sampling && sampling.name !== "fixed") {
+    throw new UsageError(`${setting}.sampling: of real stories, every one is used once in an epoch`, {
+      hint: `${generated}, or ${setting}.sampling.name to fixed`,
     });
   }
   if (difficulty.ordinary < 1) {
-    throw new UsageError("task.difficulty: real stories are as hard as they are", {
-      hint: "set task.source to mixed or generated, or task.difficulty.ordinary to 1",
+    throw new UsageError(`${setting}.difficulty: real stories are as hard as they are`, {
+      hint: `${generated}, or ${setting}.difficulty.ordinary to 1`,
+    });
+  }
+  if (curriculum.some((stage) => stage.source !== "real")) {
+    throw new UsageError("task.curriculum: a stage is generated, and the source is real stories alone", {
+      hint: `${generated}, or the source of every stage to real`,
     });
   }
 }

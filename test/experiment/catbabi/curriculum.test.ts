@@ -1,9 +1,9 @@
 /** A curriculum: when its stages end, what is read in each, and a run that is resumed in the middle of one. */
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
+import { openStream } from "../../../src/data/sources/open.ts";
 import { prepareCatbabi } from "../../../src/data/sources/prepare.ts";
 import { writePrepared } from "../../../src/data/sources/prepared.ts";
-import { UsageError } from "../../../src/errors.ts";
 import { Curriculum } from "../../../src/experiment/catbabi/curriculum.ts";
 import { openCatbabi } from "../../../src/experiment/catbabi/session.ts";
 import {
@@ -17,14 +17,16 @@ import { openStories } from "../../../src/experiment/catbabi/stories.ts";
 import type { Session } from "../../../src/experiment/kind.ts";
 import { emptyFolder, tinyFolder } from "../../data/support/tiny.ts";
 
+type Stage = CatbabiSettings["task"]["curriculum"][number];
+
 const ordinary = catbabiTask.difficulty;
 const easy = { ...ordinary, ordinary: 0, animals: [3, 3] as [number, number] };
 
 describe("a stage", () => {
   const stages = [
-    { tasks: "16", difficulty: easy, until: 0.9, steps: 1000 },
-    { tasks: "16", difficulty: ordinary, until: 0.5, steps: 60 },
-  ];
+    { source: "generated", tasks: "16", difficulty: easy, until: 0.9, steps: 1000 },
+    { source: "generated", tasks: "16", difficulty: ordinary, until: 0.5, steps: 60 },
+  ] as const;
   /** Counts steps of ten answers until the stage ends. */
   const stepsUntilEnd = (curriculum: Curriculum, correctAt: (step: number) => number): number => {
     for (let step = 1; step <= 2000; step++) if (curriculum.count(correctAt(step), 10)) return step;
@@ -74,8 +76,8 @@ const settings = (): CatbabiSettings => ({
     source: "mixed",
     sampling: { name: "byError", floor: 0.1 },
     curriculum: [
-      { tasks: "16", difficulty: easy, until: 1, steps: 4 },
-      { tasks: "15,16", difficulty: ordinary, until: 1, steps: 3 },
+      { source: "generated", tasks: "16", difficulty: easy, until: 1, steps: 4 },
+      { source: "real", tasks: "15", difficulty: ordinary, until: 1, steps: 3 },
     ],
     data,
   },
@@ -127,12 +129,37 @@ test("stopped in any stage, or between two, it is resumed to the bit", async () 
   }
 });
 
-test("real stories alone have no curriculum; a stage that is none is refused", async () => {
+test("the stories of a stage are those of its tasks", async () => {
+  const stories = await openStories(settings().task, {});
+  for (const [stage, task] of [
+    [0, 16],
+    [1, 15],
+  ] as const) {
+    const source = await openStream(stories.stage(1, stage));
+    const count = Math.min(20, source.storiesPerEpoch);
+    expect(count).toBeGreaterThan(1);
+    for (let at = 0; at < count; at++) expect(source.story(0, at).task).toBe(task);
+  }
+});
+
+describe("refused", () => {
   const real = { ...settings().task, source: "real", sampling: { name: "fixed" } } as const;
-  await expect(openStories(real, {})).rejects.toThrow(UsageError);
-  const odd = structuredClone(settings());
-  odd.task.curriculum[0]!.tasks = "21";
-  expect(catbabiSchema.safeParse(odd).success).toBe(false);
+  const [generatedStage, realStage] = settings().task.curriculum as [Stage, Stage];
+
+  test("are generated stages before real stories alone, and real ones that are easier", async () => {
+    await expect(openStories(real, {})).rejects.toThrow(/^task\.curriculum: a stage is generated/);
+    await expect(openStories({ ...real, curriculum: [realStage] }, {})).resolves.toBeDefined();
+    const easier = [{ ...realStage, difficulty: generatedStage.difficulty }];
+    await expect(openStories({ ...real, curriculum: easier }, {})).rejects.toThrow(
+      /^task\.curriculum\[0\]\.difficulty: real stories are as hard as they are/,
+    );
+  });
+
+  test("is a stage of tasks that do not exist", () => {
+    const odd = structuredClone(settings());
+    odd.task.curriculum[0]!.tasks = "21";
+    expect(catbabiSchema.safeParse(odd).success).toBe(false);
+  });
 });
 
 test("the notes of a run say what came before", async () => {
