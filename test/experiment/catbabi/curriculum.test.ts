@@ -1,21 +1,14 @@
 /** A curriculum: when its stages end, what is read in each, and a run that is resumed in the middle of one. */
-import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openStream } from "../../../src/data/sources/open.ts";
-import { prepareCatbabi } from "../../../src/data/sources/prepare.ts";
-import { writePrepared } from "../../../src/data/sources/prepared.ts";
 import { Curriculum } from "../../../src/experiment/catbabi/curriculum.ts";
-import { openCatbabi } from "../../../src/experiment/catbabi/session.ts";
 import {
   type CatbabiSettings,
   catbabiSchema,
-  catbabiSystem,
   catbabiTask,
-  releasedTraining,
 } from "../../../src/experiment/catbabi/settings.ts";
 import { openStories } from "../../../src/experiment/catbabi/stories.ts";
-import type { Session } from "../../../src/experiment/kind.ts";
-import { emptyFolder, tinyFolder } from "../../data/support/tiny.ts";
+import { expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
 
 type Stage = CatbabiSettings["task"]["curriculum"][number];
 
@@ -62,71 +55,26 @@ describe("a stage", () => {
   });
 });
 
-const data = join(emptyFolder(), "prepared");
+const data = await prepareTiny();
 
-beforeAll(async () => {
-  const choice = { variant: "10k", tasks: [1, 15], keepLastStory: true, allowMissing: true } as const;
-  const { provenance, splits } = await prepareCatbabi({ ...choice, from: tinyFolder(), downloads: "unused" });
-  await writePrepared(data, provenance, splits);
-});
-
-const settings = (): CatbabiSettings => ({
-  task: {
-    ...catbabiTask,
+const settings = (): CatbabiSettings =>
+  tinySettings({
     source: "mixed",
-    sampling: { name: "byError", floor: 0.1 },
     curriculum: [
       { source: "generated", tasks: "16", difficulty: easy, until: 1, steps: 4 },
       { source: "real", tasks: "15", difficulty: ordinary, until: 1, steps: 3 },
     ],
     data,
-  },
-  system: { ...catbabiSystem, embedding: 8, hidden: 8, memory: 4 },
-  training: { ...releasedTraining, batch: 3, window: 12, evalBatch: 2 },
-});
+  });
 
-/** Steps `from` to `to`, with a validation after every third; what was measured. */
-async function advance(session: Session, from: number, to: number): Promise<unknown[]> {
-  const log: unknown[] = [];
-  for (let step = from; step < to; step++) {
-    const { means, latest } = await session.step(step);
-    log.push({ means, latest });
-    if ((step + 1) % 3 === 0) log.push(await session.evaluate(new AbortController().signal));
-  }
-  return log;
-}
-
-test("a run goes through the stages, says which, and then to its own stories and shares", async () => {
-  const session = await openCatbabi(settings(), { env: {}, threads: 1 });
-  try {
-    const log = (await advance(session, 0, 9)) as { latest?: { stage?: number }; share16?: number }[];
-    const stages = log.filter(({ latest }) => latest).map(({ latest }) => latest!.stage);
-    expect(stages).toEqual([1, 1, 1, 1, 2, 2, 2, undefined, undefined]);
-    const shares = log.filter(({ latest }) => !latest).map(({ share16 }) => share16 !== undefined);
-    expect(shares).toEqual([false, false, true]);
-  } finally {
-    await session.release();
-  }
-});
-
-test("stopped in any stage, or between two, it is resumed to the bit", async () => {
-  const whole = await openCatbabi(settings(), { env: {}, threads: 1 });
-  const log = await advance(whole, 0, 12);
-  const end = whole.snapshot();
-  await whole.release();
-  for (const stop of [3, 6, 9]) {
-    const first = await openCatbabi(settings(), { env: {}, threads: 1 });
-    const before = await advance(first, 0, stop);
-    const { model, optimizer, state } = first.snapshot();
-    const saved: unknown = JSON.parse(JSON.stringify(state));
-    const second = await openCatbabi(settings(), { env: {}, threads: 1 });
-    await second.restore({ path: "test", model, optimizer, state: saved });
-    await first.release();
-    const after = await advance(second, stop, 12);
-    expect([...before, ...after]).toEqual(log);
-    expect(second.snapshot()).toEqual(end);
-    await second.release();
-  }
+test("a run goes through the stages, says which, then to its own stories and shares; it is resumed to the bit", async () => {
+  // Within both stages and after them.
+  const resumed = await expectResumable(() => openTiny(settings()), { stops: [3, 6, 9], steps: 11 });
+  const log = resumed as { latest?: { stage?: number }; share16?: number }[];
+  const stages = log.filter(({ latest }) => latest).map(({ latest }) => latest!.stage);
+  expect(stages).toEqual([1, 1, 1, 1, 2, 2, 2, ...[8, 9, 10, 11].map(() => undefined)]);
+  const shares = log.filter(({ latest }) => !latest).map(({ share16 }) => share16 !== undefined);
+  expect(shares).toEqual([false, false, true]);
 });
 
 test("the stories of a stage are those of its tasks", async () => {

@@ -1,9 +1,6 @@
 /** Generated stories whose tasks follow the validation error: the rule, the stream, and a run that is resumed. */
-import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { trainingStories } from "../../../src/babi/generator/generate.ts";
-import { prepareCatbabi } from "../../../src/data/sources/prepare.ts";
-import { writePrepared } from "../../../src/data/sources/prepared.ts";
 import { generatedSource, generatedStories, mixedSource } from "../../../src/data/streams.ts";
 import { sharesByError } from "../../../src/experiment/catbabi/sampling.ts";
 import { openCatbabi } from "../../../src/experiment/catbabi/session.ts";
@@ -15,7 +12,7 @@ import {
   releasedTraining,
 } from "../../../src/experiment/catbabi/settings.ts";
 import type { Session } from "../../../src/experiment/kind.ts";
-import { emptyFolder, tinyFolder } from "../../data/support/tiny.ts";
+import { advance, expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
 
 const perTask = (accuracies: Record<number, number>) =>
   Object.fromEntries(
@@ -94,65 +91,23 @@ describe("a stream in changing shares", () => {
   });
 });
 
-const data = join(emptyFolder(), "prepared");
-
-beforeAll(async () => {
-  const choice = { variant: "10k", tasks: [1, 15], keepLastStory: true, allowMissing: true } as const;
-  const { provenance, splits } = await prepareCatbabi({ ...choice, from: tinyFolder(), downloads: "unused" });
-  await writePrepared(data, provenance, splits);
-});
-
-const settingsOf = (source: "generated" | "mixed"): CatbabiSettings => ({
-  task: { ...catbabiTask, source, sampling: { name: "byError", floor: 0.1 }, data },
-  system: { ...catbabiSystem, embedding: 8, hidden: 8, memory: 4 },
-  training: { ...releasedTraining, batch: 3, window: 12, evalBatch: 2 },
-});
-
-/** Steps `from` to `to`, with a validation after every third one up to `last`; what was measured. */
-async function advance(session: Session, from: number, to: number, last = to): Promise<unknown[]> {
-  const log: unknown[] = [];
-  for (let step = from; step < to; step++) {
-    const { means, latest } = await session.step(step);
-    log.push({ means, latest });
-    if ((step + 1) % 3 === 0 && step < last) log.push(await session.evaluate(new AbortController().signal));
-  }
-  return log;
-}
+const data = await prepareTiny();
 
 describe.each(["generated", "mixed"] as const)("a run on %s stories", (source) => {
-  const open = (): Promise<Session> => openCatbabi(settingsOf(source), { env: {}, threads: 1 });
-
   test("logs its shares, and resumed between two validations equals one that never stopped", async () => {
-    const whole = await open();
-    const log = await advance(whole, 0, 8);
-    const end = whole.snapshot();
-    await whole.release();
+    const open = (): Promise<Session> => openTiny(tinySettings({ source, data }));
+    const log = await expectResumable(open, { stops: [4], steps: 8 });
     const shares = Object.entries(log[3] as Record<string, number>).filter(([name]) =>
       name.startsWith("share"),
     );
     expect(shares).toHaveLength(20);
     expect(sum(shares.map(([, share]) => share))).toBeCloseTo(1, 9);
-
-    const first = await open();
-    const begin = await advance(first, 0, 4);
-    const { model, optimizer, state } = first.snapshot();
-    await first.release();
-    const second = await open();
-    const json: unknown = JSON.parse(JSON.stringify(state));
-    await second.restore({ path: "checkpoint", model, optimizer, state: json });
-    expect([...begin, ...(await advance(second, 4, 8))]).toEqual(log);
-    expect(second.snapshot()).toEqual(end);
-    await second.release();
   });
 });
 
 test("a run generates other stories once a validation has decided the shares", async () => {
   const losses = async (sampling: CatbabiSettings["task"]["sampling"]): Promise<unknown[]> => {
-    const settings = settingsOf("generated");
-    const session = await openCatbabi(
-      { ...settings, task: { ...settings.task, sampling } },
-      { env: {}, threads: 1 },
-    );
+    const session = await openTiny(tinySettings({ source: "generated", sampling, data }));
     // Beyond the buffers, which hold stories drawn before the validation.
     const log = await advance(session, 0, 30, 3);
     await session.release();

@@ -113,7 +113,7 @@ describe("seeds of one setting", () => {
 });
 
 describe("equal budgets", () => {
-  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-seed1.json")) as {
+  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-without-curriculum.json")) as {
     settings: { system: object; training: object };
     score: object;
   };
