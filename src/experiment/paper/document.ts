@@ -3,6 +3,7 @@
 import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
 import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
 import { link } from "./groups.ts";
+import { table2 } from "./published.ts";
 import type { Results } from "./read.ts";
 import {
   agentRunsTable,
@@ -10,6 +11,7 @@ import {
   appendix,
   catbabiRuns,
   catbabiTable,
+  epochsTable,
   languageTable,
   readmeTable,
   smallLanguageTable,
@@ -154,6 +156,12 @@ export async function buildPaper(
     languageTable(results, folder),
     "### Every seed (the appendix's table)",
     appendix(results, folder),
+    "### Epoch by epoch",
+    "Validation perplexity (batch 10, temperature 1) after the first epochs of the published recipes, which go on for hundreds.",
+    ...Object.keys(table2).flatMap((name) => {
+      const table = epochsTable(results, name, folder);
+      return table === undefined ? [`\`${name}\`: not run yet.`] : [`\`${name}\`:`, table];
+    }),
     "### Small models",
     "Which the paper does not have: [language-modelling.md](language-modelling.md).",
     smallLanguageTable(results, folder),

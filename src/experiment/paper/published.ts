@@ -99,3 +99,59 @@ export const appendixTable: Readonly<Record<string, readonly PublishedSeed[]>> =
     { seed: 666, train: 13.62, valid: 65.73, test: 63.11 },
   ],
 };
+
+/** The first epochs of the authors' logs: validation perplexity at batch 10, a column for each of their seeds. */
+export interface PublishedEpochs {
+  readonly seeds: readonly number[];
+  /** Entry i is of epoch i + 1. */
+  readonly epochs: readonly (readonly number[])[];
+}
+
+/** The first ten epochs of every language model whose logs were released by epoch. */
+export const publishedEpochs: Readonly<Record<string, PublishedEpochs>> = {
+  "ptb-awd-fwm": {
+    seeds: [141, 142, 143],
+    epochs: [
+      [312.61, 440.67, 314.11],
+      [234.12, 238.41, 222.4],
+      [193.28, 187.73, 223.56],
+      [163.58, 162.55, 194.36],
+      [149.72, 145.74, 186.66],
+      [136.62, 133.63, 187.29],
+      [132.17, 127.11, 171.67],
+      [120.89, 120.36, 162.63],
+      [132.39, 126.36, 157.75],
+      [119.85, 124.74, 142.02],
+    ],
+  },
+  "ptb-awd-txl": {
+    seeds: [2, 3, 1111],
+    epochs: [
+      [370.4, 373.6, 361.1],
+      [234.5, 238.2, 232.2],
+      [187.4, 187.6, 187.0],
+      [162.2, 161.4, 165.1],
+      [147.2, 148.9, 147.3],
+      [136.5, 135.8, 137.0],
+      [126.1, 127.9, 128.5],
+      [120.8, 122.1, 123.3],
+      [115.8, 117.5, 117.8],
+      [111.5, 112.7, 113.5],
+    ],
+  },
+  "wt2-awd-fwm": {
+    seeds: [1881, 1882, 1883],
+    epochs: [
+      [430.01, 457.4, 494.5],
+      [643.03, 305.16, 352.56],
+      [321.22, 336.15, 263.62],
+      [308.1, 265.76, 218.07],
+      [278.57, 234.33, 192.27],
+      [241.42, 215.86, 179.26],
+      [226.21, 199.86, 159.77],
+      [212.66, 188.05, 149.69],
+      [197.19, 178.34, 181.19],
+      [187.64, 171.79, 150.17],
+    ],
+  },
+};

@@ -16,7 +16,7 @@ import {
   share,
   withSpread,
 } from "./groups.ts";
-import { appendixTable, type PublishedMean, table1, table2 } from "./published.ts";
+import { appendixTable, type PublishedMean, publishedEpochs, table1, table2 } from "./published.ts";
 import type { FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
 
 /** What stands where there is no number. */
@@ -207,6 +207,38 @@ function oursOf(runs: readonly FiledRun[], name: string, folder: string): string
     `\`${name}\``,
     `ours, ${link(run, folder, `seed ${run.seed}`)}`,
     ...["train", "valid", "test"].map((split) => perplexityOf(run, split)?.toFixed(2) ?? notRun),
+  ]);
+}
+
+/** Validation perplexity after each of the first epochs, the authors' seeds and ours; undefined before any run of ours. */
+export function epochsTable({ runs }: Results, name: string, folder: string): string | undefined {
+  const ours = runs
+    .filter(({ experiment }) => experiment === name)
+    .map((run) => ({
+      run,
+      epochs: (run.curves.valid ?? []).filter(({ values }) => Number.isInteger(values.epoch)),
+    }))
+    .filter(({ epochs }) => epochs.length > 0);
+  if (ours.length === 0) return undefined;
+  const { seeds, epochs: theirs } = publishedEpochs[name] ?? { seeds: [], epochs: [] };
+  const last = Math.min(
+    10,
+    Math.max(...ours.flatMap(({ epochs }) => epochs.map(({ values }) => values.epoch!))),
+  );
+  return markdownTable([
+    [
+      "epoch",
+      ...seeds.map((seed) => `authors, seed ${seed}`),
+      ...ours.map(({ run }) => `ours, ${link(run, folder, `seed ${run.seed}`)}`),
+    ],
+    ...Array.from({ length: last }, (_, i) => [
+      String(i + 1),
+      ...seeds.map((_seed, column) => theirs[i]?.[column]?.toFixed(1) ?? ""),
+      ...ours.map(
+        ({ epochs }) =>
+          epochs.find(({ values }) => values.epoch === i + 1)?.values.perplexity?.toFixed(1) ?? "",
+      ),
+    ]),
   ]);
 }
 

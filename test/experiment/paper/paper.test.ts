@@ -153,6 +153,31 @@ describe("equal budgets", () => {
   });
 });
 
+test("language models stand beside the authors' seeds epoch by epoch", async () => {
+  const folder = emptyFolder();
+  const at = (epoch: number, perplexity: number) => ({
+    step: Math.round(686 * epoch),
+    values: { epoch, perplexity },
+  });
+  const filed = {
+    ...{ experiment: "ptb-awd-fwm", command: "fwm train ptb-awd-fwm", commit: "a".repeat(40) },
+    ...{ date: "2026-01-01", machine: null, steps: 1400, hours: 1, seed: 141 },
+    settings: { task: { name: "text" } },
+    curves: { valid: [at(0.5, 900), at(1, 333.25), at(2, 222.25)] },
+  };
+  writeFileSync(join(folder, "ptb-awd-fwm-seed141.json"), JSON.stringify(filed));
+  const { page } = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  expect(page).toContain(
+    [
+      "| epoch | authors, seed 141 | authors, seed 142 | authors, seed 143 | ours, [seed 141](r/ptb-awd-fwm-seed141.json) |",
+      "| --- | --- | --- | --- | --- |",
+      "| 1 | 312.6 | 440.7 | 314.1 | 333.3 |",
+      "| 2 | 234.1 | 238.4 | 222.4 | 222.3 |",
+    ].join("\n"),
+  );
+  expect(page).toContain("`ptb-awd-txl`: not run yet.");
+});
+
 test("without results every table says so, and the command checks what it wrote", async () => {
   const folder = emptyFolder();
   cpSync(join(root, "results/stretch-catbabi-qa.json"), join(folder, "stretch.json"));
