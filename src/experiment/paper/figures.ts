@@ -156,7 +156,13 @@ export async function stretchCurves(stretches: readonly FiledStretch[]): Promise
           field: "what",
           type: "nominal",
           title: null,
-          legend: { orient: "bottom", symbolType: "stroke", symbolSize: 200 },
+          legend: {
+            orient: "bottom",
+            symbolType: "stroke",
+            symbolSize: 300,
+            // Without a colour of its own, a symbol that stands for dashes alone is not drawn.
+            encoding: { symbols: { stroke: { value: "#444" }, strokeWidth: { value: 2 } } },
+          },
           scale: {
             domain: ["accuracy", "confidence"],
             range: [
