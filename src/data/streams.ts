@@ -6,6 +6,7 @@
 import { type Story, storyTokens } from "../babi/format.ts";
 import { type DifficultyRanges, drawDifficulty } from "../babi/generator/difficulty.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
+import { drawRenaming, renameToken } from "../babi/rename.ts";
 import { DataError, UsageError } from "../errors.ts";
 import { integer, keyOf, permutation, uniform } from "../random.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
@@ -78,6 +79,26 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
       if (index === undefined)
         throw new RangeError(`the epoch has ${split.stories} stories, not ${position}`);
       return split.story(index);
+    },
+  };
+}
+
+/**
+ * A source whose stories come under other names each time, `src/babi/rename.ts`; one that the vocabulary has no word for
+ * keeps its own.
+ */
+export function renamedSource(
+  source: StorySource,
+  seed: number,
+  vocabulary: Vocabulary = catbabiVocabulary,
+): StorySource {
+  return {
+    storiesPerEpoch: source.storiesPerEpoch,
+    story(epoch, position) {
+      const story = source.story(epoch, position);
+      const names = drawRenaming(story.task, seed, epoch, position);
+      const ids = Array.from(story.tokens, (id) => vocabulary.id(renameToken(vocabulary.word(id), names)));
+      return ids.includes(undefined) ? story : { ...story, tokens: Uint16Array.from(ids as number[]) };
     },
   };
 }

@@ -4,10 +4,12 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { formatStories, type Story, storyTokens } from "../../src/babi/format.ts";
 import { generateStories, tasks, trainingStories } from "../../src/babi/generator/generate.ts";
 import { solveStories } from "../../src/babi/reader/solve.ts";
+import { drawRenaming } from "../../src/babi/rename.ts";
 import { officialFile } from "../../src/data/sources/official.ts";
 import { needsRealData, type RealFile, readRealFiles, storiesOf } from "../support/realData.ts";
 import { answerStory } from "./answerStory.ts";
 import { statisticsReport, statisticsTable } from "./compareStories.ts";
+import { renamed } from "./renamed.ts";
 import { vocabulary } from "./vocabulary.ts";
 
 const questionsOf = (stories: readonly Story[]) =>
@@ -50,6 +52,13 @@ describe("the real files", { timeout, ...needsRealData }, () => {
         expect(counts(stories), `${variant} ${file}`).toEqual([official.stories, official.questions]);
       }
     }
+  });
+
+  test("are answered by the reader under other names too, but for the questions with two right answers", () => {
+    const others = splits.valid.map((story, i) => renamed(story, drawRenaming(story.task, 1, 0, i)));
+    const { exceptions, questions } = solveStories(others);
+    expect(questions).toBe(20_002);
+    expect(exceptions).toHaveLength(solveStories(splits.valid).exceptions.length);
   });
 
   test("are not generated again, but for task 4, which has few stories", () => {

@@ -6,10 +6,12 @@ import type { Difficulty } from "./difficulty.ts";
 import type { StoryRandom } from "./random.ts";
 import { StoryWriter } from "./writer.ts";
 
-const fearful = ["gertrude", "winona", "emily", "jessica"] as const;
+/** Animals of task 15. */
+export const fearful = ["gertrude", "winona", "emily", "jessica"] as const;
 const fearKinds = Object.keys(plurals);
-const coloured = ["lily", "bernhard", "greg", "brian", "julius"] as const;
-const colourKinds = ["frog", "lion", "rhino", "swan"] as const;
+/** Animals of task 16, and their kinds. */
+export const coloured = ["lily", "bernhard", "greg", "brian", "julius"] as const;
+export const colourKinds = ["frog", "lion", "rhino", "swan"] as const;
 const none = -1;
 
 /** A story of task 15: four kinds each fear one, four animals are of kinds already spoken of; four questions. */

@@ -8,6 +8,7 @@ import {
   generatedSource,
   mixedSource,
   preparedSource,
+  renamedSource,
   type StorySource,
   storiesOf,
 } from "../streams.ts";
@@ -16,22 +17,26 @@ import { loadPrepared } from "./prepared.ts";
 /** Which stories a stream has. */
 export type StreamSpec =
   | ({ readonly kind: "generated"; readonly seed: number } & GeneratedSpec)
-  | {
+  | ({
       readonly kind: "prepared";
-      readonly folder: string;
-      readonly split: SplitName;
-      readonly seed: number;
       /** All that were prepared unless given. */
       readonly tasks?: readonly number[];
-    }
+    } & PreparedSpec)
   | ({
       readonly kind: "mixed";
-      readonly folder: string;
-      readonly split: SplitName;
-      readonly seed: number;
       /** The fraction of all stories that are generated: at least 0, below 1. */
       readonly generatedFraction: number;
-    } & GeneratedSpec);
+    } & PreparedSpec &
+      GeneratedSpec);
+
+/** Which stories are real. */
+interface PreparedSpec {
+  readonly folder: string;
+  readonly split: SplitName;
+  readonly seed: number;
+  /** Whether they come under other names each time. */
+  readonly rename?: boolean;
+}
 
 /** Which stories are generated. */
 interface GeneratedSpec extends GeneratedOptions {
@@ -44,9 +49,10 @@ export async function openStream(spec: StreamSpec): Promise<StorySource> {
   if (spec.kind === "generated") return generatedSource(spec.seed, spec.tasks, spec);
   const { splits } = await loadPrepared(spec.folder);
   const split = splits[spec.split];
-  if (spec.kind === "prepared") {
-    return preparedSource(spec.tasks ? storiesOf(split, spec.tasks) : split, spec.seed);
-  }
-  const generated = generatedSource(spec.seed, spec.tasks, spec);
-  return mixedSource(preparedSource(split, spec.seed), generated, spec.generatedFraction);
+  const chosen = spec.kind === "prepared" && spec.tasks ? storiesOf(split, spec.tasks) : split;
+  const ordered = preparedSource(chosen, spec.seed);
+  const real = spec.rename ? renamedSource(ordered, spec.seed) : ordered;
+  return spec.kind === "prepared"
+    ? real
+    : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec), spec.generatedFraction);
 }

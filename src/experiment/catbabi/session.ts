@@ -200,11 +200,11 @@ class CatbabiSession implements Session {
     };
   }
 
-  /** Real stories are cut here in a fraction of a millisecond; generating new ones is a worker's job. */
+  /** Real stories are cut here in a fraction of a millisecond; making new ones is a worker's job. */
   private async openBatches(state?: BatcherState): Promise<Batches> {
     const { task, training } = this.settings;
     const { stage } = this.curriculum;
-    if (task.source === "real" && stage === undefined) {
+    if (task.source === "real" && !task.rename && stage === undefined) {
       const source = preparedSource(this.stories.files!.splits.train, training.seed);
       return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
     }

@@ -72,6 +72,8 @@ const taskSchema = z.strictObject({
   mode: z.enum(["qa", "lm"]),
   /** Where training stories come from. Held-out ones are the prepared files, if there are any: docs/infinite-catbabi.md. */
   source: z.enum(["real", "generated", "mixed"]),
+  /** Whether real stories come under other names each time they are trained on: `src/babi/rename.ts`. */
+  rename: z.boolean().default(false),
   /** Fraction of generated stories when the source is mixed. */
   generatedFraction: z.number().min(0).max(0.99),
   /** Tasks of generated stories; real stories are of all that were prepared. */
@@ -136,6 +138,7 @@ export const catbabiTask: CatbabiSettings["task"] = {
   name: "catbabi",
   mode: "qa",
   source: "real",
+  rename: false,
   generatedFraction: 0.5,
   tasks: "1-20",
   sampling: { name: "fixed" },

@@ -60,6 +60,15 @@ export async function openStories(
       hint: "set task.source to real: generated stories have other words",
     });
   }
+  if (isOwn && task.rename) {
+    throw new UsageError(
+      "task.rename: which words of your own stories can stand for each other is not known",
+      {
+        data: folder,
+        hint: "set task.rename to false",
+      },
+    );
+  }
   return {
     vocabulary: files?.vocabulary ?? catbabiVocabulary,
     ownTasks: isOwn ? taskNames(files.header) : undefined,
@@ -69,7 +78,7 @@ export async function openStories(
     train(seed, shares = []) {
       const generated = { tasks, shares, difficulty: task.difficulty };
       if (task.source === "generated") return { kind: "generated", seed, ...generated };
-      const real = { folder, split: "train", seed } as const;
+      const real = { folder, split: "train", seed, rename: task.rename } as const;
       return task.source === "mixed"
         ? { kind: "mixed", ...real, generatedFraction: task.generatedFraction, ...generated }
         : { kind: "prepared", ...real };
@@ -78,7 +87,7 @@ export async function openStories(
       const { source, tasks: named, difficulty } = task.curriculum[stage]!;
       const common = { seed, tasks: parseTasks(named) };
       return source === "real"
-        ? { kind: "prepared", folder, split: "train", ...common }
+        ? { kind: "prepared", folder, split: "train", rename: task.rename, ...common }
         : { kind: "generated", difficulty, ...common };
     },
     heldOut(split, seed) {
@@ -148,7 +157,7 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, generatedFraction, tasks, sampling, difficulty, curriculum }: CatbabiSettings["task"],
+  { source, rename, generatedFraction, tasks, sampling, difficulty, curriculum }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -158,6 +167,9 @@ function notesOn(
   if (variant === "own") {
     const shown = names.length > 6 ? [...names.slice(0, 6), `${names.length - 6} more`] : names;
     notes.push(`the stories are not bAbI's (${shown.join(", ")})`);
+  }
+  if (source !== "generated" && rename) {
+    notes.push("real training stories come under other names each time: words of one kind are exchanged");
   }
   if (source === "generated") notes.push(`training ${generated}`);
   if (source === "mixed") {
