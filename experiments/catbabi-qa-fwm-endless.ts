@@ -1,9 +1,9 @@
 /**
  * Endless stories in one run: three of four are generated, none twice, and how often a task comes follows its validation
- * error. Real stories alone overfit after some 20 epochs; here they are seen seven times.
+ * error. Real stories alone overfit after some 20 epochs; here they are seen four times.
  *
- * Induction comes first, and begins with fewer animals: it takes three reads in a row, and among five animals nothing
- * rewards the first two of them for a long time. Among three the chain is found at once, and holds for five.
+ * The two tasks that wait longest for their first right chain of reads come first, and begin smaller than bAbI's: induction
+ * among three animals instead of five, path finding on maps of three and four rooms instead of six.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import muon from "./catbabi-qa-fwm-muon.ts";
@@ -20,6 +20,7 @@ export default catbabiExperiment({
       source: "mixed",
       generatedFraction: 0.75,
       sampling: { name: "byError", floor: 0.25 },
+      difficulty: { ...ordinary, ordinary: 0.5, rooms: [3, 6] },
       curriculum: [
         {
           source: "generated",
@@ -35,8 +36,15 @@ export default catbabiExperiment({
           until: 0.95,
           steps: 1_000,
         },
+        {
+          source: "generated",
+          tasks: "16,19",
+          difficulty: { ...ordinary, ordinary: 0.2, animals: [3, 5], rooms: [3, 4] },
+          until: 0.85,
+          steps: 1_000,
+        },
       ],
     },
-    training: { ...muon.settings.training, evalEvery: 500 },
+    training: { ...muon.settings.training, steps: 11_000, evalEvery: 500 },
   },
 });
