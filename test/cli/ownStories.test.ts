@@ -99,6 +99,13 @@ describe("a mistake is one message", () => {
     expect(stderr).toContain("task.source: stories of your own are used alone, not mixed");
   });
 
+  test("their words exchanged", async () => {
+    const line = ["train", "catbabi-qa-fwm", "--data", data, "--set", "task.rename=true"];
+    const { code, stderr } = await run([...line, "--out", join(folder, "no")]);
+    expect(code).toBe(2);
+    expect(stderr).toContain("task.rename: which words of your own stories can stand for each other");
+  });
+
   test("a vocabulary of another size", async () => {
     const line = ["train", "catbabi-qa-fwm", "--data", data, "--set", "system.vocabulary=99"];
     const { code, stderr } = await run([...line, "--out", join(folder, "no")]);
