@@ -3,7 +3,6 @@ import { drawFigure, type FigureLine } from "../../report/figure.ts";
 import { thousands } from "../../report/table.ts";
 import { mean } from "../../statistics.ts";
 import type { CatbabiSettings } from "../catbabi/settings.ts";
-import { untilLastStep } from "../kind.ts";
 import { groupNames, groupsOf, links, markdownTable, type RunGroup, share, withSpread } from "./groups.ts";
 import { table1 } from "./published.ts";
 import type { FiledRun, Results } from "./read.ts";
@@ -21,7 +20,7 @@ export interface Budget {
 export function budgetsOf(results: Results): Budget[] {
   return (["qa", "lm"] as const).flatMap((mode) =>
     (["minutes", "processorMinutes"] as const).flatMap((measure) => {
-      const runs = catbabiRuns(results, mode).filter((run) => trainingOf(run)[measure] > 0);
+      const runs = catbabiRuns(results, mode, "budget").filter((run) => trainingOf(run)[measure] > 0);
       const amounts = [...new Set(runs.map((run) => trainingOf(run)[measure]))].toSorted((a, b) => b - a);
       return amounts
         .map((minutes) => ({
@@ -111,9 +110,8 @@ function settingsOf({ settings }: FiledRun): CatbabiSettings {
   return settings as unknown as CatbabiSettings;
 }
 
-/** Version 0.1 had no budgets. */
 function trainingOf(run: FiledRun): CatbabiSettings["training"] {
-  return { ...untilLastStep, ...settingsOf(run).training };
+  return settingsOf(run).training;
 }
 
 function bestValidation({ curves }: FiledRun): number {

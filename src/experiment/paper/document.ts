@@ -2,7 +2,7 @@
 
 import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
 import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
-import { link } from "./groups.ts";
+import { groupsOf, link } from "./groups.ts";
 import { table2 } from "./published.ts";
 import type { Results } from "./read.ts";
 import {
@@ -58,7 +58,6 @@ export async function buildPaper(
     figures.set(`${name}.svg`, svg);
     return `![${alt}](${folder}/figures/${name}.svg)`;
   };
-  const hasScores = (mode: "qa" | "lm"): boolean => catbabiRuns(results, mode).length > 0;
   const { sweeps, stretches, comparisons } = results;
   const budgets = budgetsOf(results);
   const sections: string[] = [
@@ -90,6 +89,8 @@ export async function buildPaper(
                 `#### ${title}`,
                 budgetTable(budget, folder),
                 shown(name, `Validation accuracy over ${title}`, await budgetFigure(budget)),
+                "Test accuracy per task, in per cent:",
+                taskTable(budget.groups),
               ].join("\n\n");
             }),
           )),
@@ -102,8 +103,11 @@ export async function buildPaper(
       "a run's hours spread evenly over its steps, on the machines of the last table.",
     "### Accuracy per task",
     shown("catbabi-tasks", "Test accuracy per task", await taskBars(results)),
-    ...(hasScores("qa") ? ["Question answering, test, in per cent:", taskTable(results, "qa")] : []),
-    ...(hasScores("lm") ? ["Language-model mode, test, in per cent:", taskTable(results, "lm")] : []),
+    ...(["qa", "lm"] as const).flatMap((mode) => {
+      const groups = groupsOf(catbabiRuns(results, mode));
+      const title = mode === "qa" ? "Question answering" : "Language-model mode";
+      return groups.length > 0 ? [`${title}, test, in per cent:`, taskTable(groups)] : [];
+    }),
     "### Transitive inference",
     trace
       ? "The paper's figure of how reads chain, by the shipped model on a story of task 15: red where a read's query matches a " +

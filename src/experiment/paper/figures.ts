@@ -7,12 +7,12 @@ import type { CatbabiPaper } from "../catbabi/settings.ts";
 import { requireExperiment } from "../registry.ts";
 import { groupNames, groupsOf } from "./groups.ts";
 import type { FiledComparison, FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
-import { agentRuns, authors, catbabiRuns } from "./tables.ts";
+import { agentRuns, authors, catbabiRuns, hasBudget } from "./tables.ts";
 
 /** Validation accuracy of all runs of a mode over steps, or over hours. */
 export async function learningCurves(results: Results, over: "step" | "hours"): Promise<string | undefined> {
   const runs = results.runs.filter(
-    ({ settings, experiment }) => settings.task.mode === "qa" && !experiment.startsWith("quickstart"),
+    (run) => run.settings.task.mode === "qa" && !run.experiment.startsWith("quickstart") && !hasBudget(run),
   );
   const groups = groupsOf(runs);
   const names = groupNames(groups);
@@ -135,7 +135,6 @@ export async function stretchCurves(stretches: readonly FiledStretch[]): Promise
     spec: {
       width: 190,
       height: 130,
-      mark: { type: "line", point: { size: 25 }, strokeWidth: 2 },
       encoding: {
         x: { field: "at", type: "ordinal", title: null, axis: { labelAngle: 0, grid: false } },
         y: {
@@ -152,26 +151,34 @@ export async function stretchCurves(stretches: readonly FiledStretch[]): Promise
           legend: { orient: "bottom", labelLimit: 0, symbolType: "stroke" },
           scale: { range: ["#0b6e4f", "#c8553d", "#2f4b7c", "#8d6a9f", "#e0a526", "#4fa3c7", "#7b3f2a"] },
         },
-        strokeDash: {
-          field: "what",
-          type: "nominal",
-          title: null,
-          legend: {
-            orient: "bottom",
-            symbolType: "stroke",
-            symbolSize: 300,
-            // Without a colour of its own, a symbol that stands for dashes alone is not drawn.
-            encoding: { symbols: { stroke: { value: "#444" }, strokeWidth: { value: 2 } } },
-          },
-          scale: {
-            domain: ["accuracy", "confidence"],
-            range: [
-              [1, 0],
-              [4, 3],
-            ],
+      },
+      layer: [
+        {
+          mark: { type: "line", strokeWidth: 2 },
+          encoding: {
+            strokeDash: {
+              field: "what",
+              type: "nominal",
+              title: null,
+              legend: {
+                orient: "bottom",
+                symbolType: "stroke",
+                symbolSize: 300,
+                // Without a colour of its own, a symbol that stands for dashes alone is not drawn.
+                encoding: { symbols: { stroke: { value: "#444" }, strokeWidth: { value: 2 } } },
+              },
+              scale: {
+                domain: ["accuracy", "confidence"],
+                range: [
+                  [1, 0],
+                  [4, 3],
+                ],
+              },
+            },
           },
         },
-      },
+        { mark: { type: "circle", size: 25, opacity: 1 } },
+      ],
     },
     resolve: { scale: { x: "independent" } },
   });

@@ -4,6 +4,7 @@ import { countState } from "../../model/sequence.ts";
 import { thousands } from "../../report/table.ts";
 import { mean } from "../../statistics.ts";
 import type { CatbabiSettings } from "../catbabi/settings.ts";
+import { untilLastStep } from "../kind.ts";
 import type { MetarlPaper } from "../metarl/settings.ts";
 import { experimentNames, kindOf, requireExperiment } from "../registry.ts";
 import {
@@ -25,20 +26,35 @@ const notRun = "not run yet";
 /** The task's kind of a run, `catbabi`, `metarl` or `text`. */
 const kindNameOf = ({ settings }: FiledRun): string => settings.task.name;
 
-/** Runs of a mode of catbAbI that were scored on the real test split. */
-export function catbabiRuns({ runs }: Results, mode: "qa" | "lm"): FiledRun[] {
+/** Runs of a mode of catbAbI that were scored on the real test split, those of a budget apart from the others. */
+export function catbabiRuns(
+  { runs }: Results,
+  mode: "qa" | "lm",
+  of: "steps" | "budget" = "steps",
+): FiledRun[] {
   return runs.filter(
     (run) =>
       kindNameOf(run) === "catbabi" &&
       run.settings.task.mode === mode &&
       run.score?.split === "test" &&
-      run.score.generated === false,
+      run.score.generated === false &&
+      hasBudget(run) === (of === "budget"),
   );
+}
+
+/** Whether a run was to end after a time, not after a number of steps. Version 0.1 had no such runs. */
+export function hasBudget({ settings }: Pick<FiledRun, "settings">): boolean {
+  const { minutes, processorMinutes } = {
+    ...untilLastStep,
+    ...(settings.training as Partial<typeof untilLastStep>),
+  };
+  return minutes + processorMinutes > 0;
 }
 
 /** Table 1 in a mode: every system and experiment of ours, the paper's numbers beside. */
 export function catbabiTable(results: Results, mode: "qa" | "lm", folder: string): string {
   const groups = groupsOf(catbabiRuns(results, mode));
+  const short = new Set(catbabiRuns(results, mode, "budget").map(({ experiment }) => experiment));
   const experiments = experimentNames()
     .map((name) => ({ name, ...requireExperiment(name) }))
     .filter(({ name, settings: { task } }) => {
@@ -69,7 +85,8 @@ export function catbabiTable(results: Results, mode: "qa" | "lm", folder: string
           thousands(countState(buildSystem(built), 1)),
         ];
         const found = groups.filter(({ experiment }) => experiment === name);
-        if (found.length === 0) return [[`\`${name}\``, ...sizes, notRun, "", "", ""]];
+        const missing = short.has(name) ? "only [for a budget](#equal-budgets)" : notRun;
+        if (found.length === 0) return [[`\`${name}\``, ...sizes, missing, "", "", ""]];
         return found.map(({ runs }) => [`\`${name}\``, ...sizes, ...reached(runs, folder)]);
       }),
     ];
@@ -147,8 +164,7 @@ function meanAccuracy({ runs }: RunGroup): number {
 }
 
 /** Accuracy per task on the test split, a column for every group of runs. */
-export function taskTable(results: Results, mode: "qa" | "lm"): string {
-  const groups = groupsOf(catbabiRuns(results, mode));
+export function taskTable(groups: readonly RunGroup[]): string {
   const tasks = Array.from({ length: 20 }, (_, i) => String(i + 1));
   return markdownTable([
     ["task", ...groupNames(groups)],
