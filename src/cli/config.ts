@@ -107,10 +107,12 @@ export function environmentSettings(
 
 /** One line per setting, `path = value   (origin)`: what `--print-config` shows. */
 export function printSettings<T>({ settings, origins }: ResolvedSettings<T>): string {
-  const rows = leaves(asTree(settings, "settings"), "").map(([path, value]) => ({
-    assignment: `${path} = ${JSON.stringify(value)}`,
-    from: originOf(path, origins) ?? "schema default",
-  }));
+  const rows = leaves(asTree(settings, "settings"), "").flatMap(([path, value]) =>
+    listed(path, value).map(([name, part]) => ({
+      assignment: `${name} = ${JSON.stringify(part)}`,
+      from: originOf(path, origins) ?? "schema default",
+    })),
+  );
   const width = Math.max(0, ...rows.map(({ assignment }) => assignment.length));
   return rows.map(({ assignment, from }) => `${assignment.padEnd(width)}   (${from})\n`).join("");
 }
@@ -239,6 +241,12 @@ function leaves(tree: SettingsTree, prefix: string): [path: string, value: Setti
   return Object.entries(tree).flatMap(([key, value]) =>
     isTree(value) ? leaves(value, `${prefix}${key}.`) : [[prefix + key, value] as [string, SettingsValue]],
   );
+}
+
+/** A list of groups line by line, `path[0].name`; anything else as it is. */
+function listed(path: string, value: SettingsValue): [name: string, value: SettingsValue][] {
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isTree)) return [[path, value]];
+  return value.flatMap((group, i) => leaves(group, `${path}[${i}].`));
 }
 
 function originOf(path: string, origins: ReadonlyMap<string, string>): string | undefined {

@@ -65,6 +65,19 @@ training.seeds = [1,2]           (--set)
     expect(settingsDocument(resolved).origins["training.batch"]).toContain("config file");
   });
 
+  test("lists of groups are printed line by line", () => {
+    const stages = z.strictObject({
+      stages: z.array(z.strictObject({ tasks: z.string(), until: z.number() })),
+    });
+    const given = assignments(["stages=[{tasks: a, until: 0.5}, {tasks: b, until: 1}]"]);
+    expect(printSettings(resolveSettings(stages, [given]))).toBe(`\
+stages[0].tasks = "a"   (--set)
+stages[0].until = 0.5   (--set)
+stages[1].tasks = "b"   (--set)
+stages[1].until = 1     (--set)
+`);
+  });
+
   test("JSON files work like YAML files", () => {
     const path = config('{ "seed": 9, "training": { "batch": 2 } }', "settings.json");
     expect(resolveSettings(schema, [defaults, configFile(path)]).settings).toMatchObject({
