@@ -90,6 +90,7 @@ export function budgetFigure(budget: Budget): Promise<string> {
     title: `Validation accuracy, ${budgetTitle(budget)}`,
     x: measure === "minutes" ? "minutes" : "minutes of processor time",
     y: "accuracy",
+    continuous: true,
     percent: true,
     lines: groups.flatMap(({ runs }, i) =>
       runs.map(

@@ -79,7 +79,7 @@ export async function buildPaper(
           "### Equal budgets",
           "Systems trained for the same time, the checkpoint with the lowest validation loss scored on the test split. Time " +
             "is that of training steps. `validation` is the highest accuracy on the way. A short budget shows how fast a " +
-            "system learns, not where it ends: the paper's runs are many times as long.",
+            "system learns, not where it ends: the paper's systems are larger, all but its memory, and its runs many times as long.",
           ...(await Promise.all(
             budgets.map(async (budget) => {
               const { mode, measure, minutes } = budget;
