@@ -183,10 +183,11 @@ function notesOn(
       `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder or easier than bAbI's`,
     );
   }
-  for (const stage of curriculum) {
-    notes.push(
-      `before that, generated stories of tasks ${stage.tasks} until ${100 * stage.until} % are right`,
+  if (curriculum.length > 0) {
+    const stages = curriculum.map(
+      (stage) => `${stage.source} stories of tasks ${stage.tasks} until ${100 * stage.until} % are right`,
     );
+    notes.push(`a curriculum comes first: ${stages.join(", then ")}`);
   }
   for (const { task, split, stories } of source === "generated" ? [] : filled) {
     notes.push(`task ${task} ${split}: ${stories} generated stories fill in for missing ones`);
