@@ -57,7 +57,7 @@ export class Curriculum {
       answers: before.answers + answers,
     };
     const isCounted = place.steps % counted === 0;
-    const isLearned = isCounted && place.correct >= current.until * place.answers;
+    const isLearned = isCounted && place.answers > 0 && place.correct >= current.until * place.answers;
     const ends = isLearned || place.steps >= current.steps;
     if (ends) this.place = { ...start, stage: stage + 1 };
     else this.place = isCounted ? { ...place, correct: 0, answers: 0 } : place;

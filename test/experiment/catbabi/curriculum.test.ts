@@ -43,6 +43,11 @@ describe("a stage", () => {
     expect(curriculum.stage).toBeUndefined();
   });
 
+  test("does not end where nothing was asked", () => {
+    const curriculum = new Curriculum(stages);
+    for (let step = 0; step < 100; step++) expect(curriculum.count(0, 0)).toBe(false);
+  });
+
   test("goes on from a saved place as if never stopped", () => {
     const whole = new Curriculum(stages);
     const first = new Curriculum(stages);
