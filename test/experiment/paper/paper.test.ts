@@ -69,8 +69,8 @@ describe("result files", () => {
     const agent = runs.find(({ file }) => file === "metarl-fwm-tuned-seed2")!;
     expect(agent.score!.return!.mean).toBeCloseTo(112.1465, 4);
     expect(agent.returns.at(-1)).toMatchObject({ episode: 25_000, heldOut: 112.024 });
-    expect(runs.find(({ file }) => file === "catbabi-qa-fwm-mixed-seed1")!.initFrom).toBe(
-      "qa-mixed after 5000 steps",
+    expect(runs.find(({ file }) => file === "catbabi-lm-fwm-mixed-seed1")!.initFrom).toBe(
+      "catbabi-qa after 4800 steps",
     );
   });
 
@@ -87,7 +87,7 @@ describe("result files", () => {
 describe("seeds of one setting", () => {
   test("are one row with mean and spread, and each seed's own number", async () => {
     const folder = emptyFolder();
-    const first = JSON.parse(committed("results/catbabi-qa-fwm-mixed-seed1.json")) as {
+    const first = JSON.parse(committed("results/catbabi-qa-fwm-endless-without-curriculum.json")) as {
       seed: number;
       commit: string;
       settings: { training: { seed: number } };
