@@ -28,6 +28,7 @@ import { quickstartFwm, quickstartLstm } from "./quickstart.ts";
 import wt2AwdFwm from "./wt2-awd-fwm.ts";
 import wt2AwdLstm from "./wt2-awd-lstm.ts";
 import wt2AwdTxl from "./wt2-awd-txl.ts";
+import { wt2FwmSmall } from "./wt2-small.ts";
 
 registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
@@ -62,4 +63,5 @@ registerExperiments({
   "ptb-lstm-small": ptbLstmSmall,
   "ptb-fwm-small": ptbFwmSmall,
   "ptb-txl-small": ptbTxlSmall,
+  "wt2-fwm-small": wt2FwmSmall,
 });

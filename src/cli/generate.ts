@@ -3,6 +3,7 @@ import { eosWord, lineEnd, tokensOf } from "../data/text/tokens.ts";
 import { command } from "./command.ts";
 import type { Output } from "./output.ts";
 import { flag, folder, integer, number, oneOf, text } from "./params.ts";
+import { shipped, whereIs } from "./shipped.ts";
 
 /** The `generate` command. */
 export const generateCommand = command({
@@ -14,8 +15,8 @@ export const generateCommand = command({
     "<unk>. With --json: the words with the probability that the model gave each, when all are there.",
   examples: [
     {
-      line: 'fwm generate runs/wt2-awd-fwm-seed1882 --prompt "The history of" --words 60',
-      trial: "fwm generate $LANGUAGE --prompt the --words 12",
+      line: 'fwm generate --prompt "The history of" --words 60',
+      trial: "fwm generate --prompt the --words 12",
     },
     {
       line: "fwm generate runs/ptb-awd-fwm-seed141 --temperature 0.8 --top-k 40 --seed 7",
@@ -26,7 +27,12 @@ export const generateCommand = command({
       trial: "fwm generate $LANGUAGE --words 5 --json",
     },
   ],
-  args: { model: folder({ help: "run, checkpoint or model folder; of a run its best checkpoint" }) },
+  args: {
+    model: folder({
+      default: shipped.text,
+      help: "run, checkpoint or model folder; of a run its best checkpoint",
+    }),
+  },
   options: {
     prompt: text({ default: "", help: "text to continue; default: a new line" }),
     words: integer({ default: 100, min: 1, help: "words to generate, line ends included" }),
@@ -39,7 +45,8 @@ export const generateCommand = command({
   run: async ({ args, options, out }) => {
     const { loadModel } = await import("../inference/load.ts");
     const { prompt, words, temperature, topK, seed, unk, checkpoint } = options;
-    const model = await loadModel(args.model, checkpoint ? { which: checkpoint } : {});
+    const hint = "train one: fwm train wt2-fwm-small; then: fwm generate runs/wt2-fwm-small-seed1";
+    const model = await loadModel(whereIs(args.model, hint), checkpoint ? { which: checkpoint } : {});
     try {
       if (!model.verified) {
         out.warn(`${args.model}: there is no manifest.json, so damage to its files may go unseen`);

@@ -3,10 +3,11 @@ import { existsSync } from "node:fs";
 import { UsageError } from "../errors.ts";
 import { findModel, shippedModels } from "../store/shippedModels.ts";
 
-/** The model that `fwm ask` asks, and the agent that `fwm rollout` watches, by default. */
+/** The model that `fwm ask` asks, the agent that `fwm rollout` watches, and what `fwm generate` writes with, by default. */
 export const shipped = {
   answers: `models/${shippedModels.answers}`,
   agent: `models/${shippedModels.agent}`,
+  text: `models/${shippedModels.text}`,
 } as const;
 
 /** The folder that was named; a shipped one also where the package lies. */

@@ -37,6 +37,7 @@ test("have the weights they claim", () => {
     "ptb-lstm-small": 3_014_000,
     "ptb-fwm-small": 3_065_825,
     "ptb-txl-small": 2_974_200,
+    "wt2-fwm-small": 6_324_703,
   });
 });
 
