@@ -1,20 +1,18 @@
 /** `docs/results.md` and its figures, and the README's table: everything from result files and the shipped model. */
 
+import { thousands } from "../../report/table.ts";
 import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
 import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
 import { groupsOf, link } from "./groups.ts";
+import { appendix, epochsTable, languageTable, smallLanguageFigure, smallLanguageTable } from "./language.ts";
 import { table2 } from "./published.ts";
-import type { Results } from "./read.ts";
+import type { FiledSweep, Results } from "./read.ts";
 import {
   agentRunsTable,
   agentTable,
-  appendix,
   catbabiRuns,
   catbabiTable,
-  epochsTable,
-  languageTable,
   readmeTable,
-  smallLanguageTable,
   sourceTable,
   stretchTable,
   sweepTable,
@@ -45,6 +43,9 @@ export function withTable(readme: string, table: string): string | undefined {
   return `${readme.slice(0, begin)}${readmeMarks.begin}\n\n${table}\n\n${readme.slice(end)}`;
 }
 
+/** A search among settings of a language model; other sweeps are ablations. */
+const isText = ({ settings }: FiledSweep): boolean => settings.task.name === "text";
+
 /** Builds all of it. `folder` and `readmeFolder` lead from the page and from the README to the results. */
 export async function buildPaper(
   results: Results,
@@ -58,6 +59,15 @@ export async function buildPaper(
     figures.set(`${name}.svg`, svg);
     return `![${alt}](${folder}/figures/${name}.svg)`;
   };
+  const sweepSection = async (sweep: FiledSweep): Promise<string> =>
+    [
+      `${isText(sweep) ? "####" : "###"} ${sweep.file}`,
+      `${link(sweep, folder)}: \`${sweep.experiment}\`, ${thousands(sweep.steps)} ${
+        sweep.settings.task.name === "metarl" ? "episodes" : "steps"
+      }${new Set(sweep.members.map(({ steps }) => steps)).size > 1 ? " by those that went on" : " each"}.`,
+      sweepTable(sweep),
+      shown(`sweep-${sweep.file}`, `Validation curves of ${sweep.file}`, await sweepCurves(sweep)),
+    ].join("\n\n");
   const { sweeps, stretches, comparisons } = results;
   const budgets = budgetsOf(results);
   const sections: string[] = [
@@ -143,18 +153,7 @@ export async function buildPaper(
       : []),
     "## Ablations",
     "Validation, one seed unless the table says more.",
-    ...(await Promise.all(
-      sweeps.map(async (sweep) =>
-        [
-          `### ${sweep.file}`,
-          `${link(sweep, folder)}: \`${sweep.experiment}\`, ${sweep.steps} ${
-            sweep.settings.task.name === "metarl" ? "episodes" : "steps"
-          } each.`,
-          sweepTable(sweep),
-          shown(`sweep-${sweep.file}`, `Validation curves of ${sweep.file}`, await sweepCurves(sweep)),
-        ].join("\n\n"),
-      ),
-    )),
+    ...(await Promise.all(sweeps.filter((sweep) => !isText(sweep)).map(sweepSection))),
     "## Table 2: language modelling",
     "Perplexity at batch 1. The paper's numbers are the best of three seeds.",
     languageTable(results, folder),
@@ -167,8 +166,15 @@ export async function buildPaper(
       return table === undefined ? [`\`${name}\`: not run yet.`] : [`\`${name}\`:`, table];
     }),
     "### Small models",
-    "Which the paper does not have: [language-modelling.md](language-modelling.md).",
+    "Which the paper does not have: [language-modelling.md](language-modelling.md#small-models). Perplexity at batch 1; " +
+      "temperature, cache and dynamic evaluation are tuned on the validation split.",
     smallLanguageTable(results, folder),
+    shown(
+      "ptb-small",
+      "Validation perplexity of the small models on Penn Treebank",
+      await smallLanguageFigure(results, "ptb"),
+    ),
+    ...(await Promise.all(sweeps.filter(isText).map(sweepSection))),
     "### Losses word by word",
     ...(comparisons.length === 0
       ? ["Not run yet: a comparison of two language models (`fwm compare`)."]

@@ -184,10 +184,17 @@ export async function stretchCurves(stretches: readonly FiledStretch[]): Promise
   });
 }
 
+/** What the curves of a sweep show, by the kind of its task. */
+const measures: Readonly<Record<string, string>> = {
+  catbabi: "accuracy",
+  metarl: "return",
+  text: "perplexity",
+};
+
 /** Validation curves of a sweep's members. */
 export async function sweepCurves({ members, file, settings }: FiledSweep): Promise<string | undefined> {
   const isAccuracy = settings.task.name === "catbabi";
-  const measure = isAccuracy ? "accuracy" : "return";
+  const measure = measures[settings.task.name] ?? "loss";
   const lines = members.map(({ name, curves }, color): FigureLine => {
     const points = (curves.valid ?? curves.test ?? []).flatMap(({ step, values }) =>
       values[measure] === undefined ? [] : [{ x: step, y: values[measure] }],

@@ -38,6 +38,11 @@ const trained = {
 const link = z.looseObject({ name: z.string(), steps: z.number(), hours: z.number().nullable() });
 
 const textScore = z.looseObject({ loss: z.number(), perplexity: z.number(), bits: z.number() });
+const splitScore = textScore.extend({
+  plain: textScore.optional(),
+  cache: textScore.optional(),
+  dynamic: textScore.optional(),
+});
 
 const runSchema = z.looseObject({
   ...trained,
@@ -61,7 +66,7 @@ const runSchema = z.looseObject({
       bits: z.number().optional(),
       generated: z.boolean().optional(),
       perTask: z.record(z.string(), z.looseObject({ accuracy: z.number() })).optional(),
-      splits: z.record(z.string(), textScore).optional(),
+      splits: z.record(z.string(), splitScore).optional(),
       return: mean.optional(),
       explorer: mean.optional(),
     })

@@ -17,11 +17,11 @@ import {
   share,
   withSpread,
 } from "./groups.ts";
-import { appendixTable, type PublishedMean, publishedEpochs, table1, table2 } from "./published.ts";
+import { type PublishedMean, table1 } from "./published.ts";
 import type { FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
 
 /** What stands where there is no number. */
-const notRun = "not run yet";
+export const notRun = "not run yet";
 
 /** The task's kind of a run, `catbabi`, `metarl` or `text`. */
 const kindNameOf = ({ settings }: FiledRun): string => settings.task.name;
@@ -177,93 +177,6 @@ export function taskTable(groups: readonly RunGroup[]): string {
         ),
       ),
     ]),
-  ]);
-}
-
-/** Table 2: perplexity of language models. */
-export function languageTable({ runs }: Results, folder: string): string {
-  const rows = Object.entries(table2).map(([name, { title, valid, test }]) => {
-    const found = runs.filter(({ experiment, score }) => experiment === name && score !== null);
-    const ours = (split: "valid" | "test"): string => {
-      const reachedThere = found.flatMap((run) => perplexityOf(run, split) ?? []);
-      return reachedThere.length > 0 ? withSpread(reachedThere, 2) : notRun;
-    };
-    const theirs = (value: number | null): string => value?.toFixed(2) ?? "-";
-    const seeds = links(found, folder, (run) => perplexityOf(run, "test")?.toFixed(2));
-    return [`\`${name}\``, title, theirs(valid), ours("valid"), theirs(test), ours("test"), seeds];
-  });
-  return markdownTable([
-    ["experiment", "model", "valid, paper", "valid, ours", "test, paper", "test, ours", "results"],
-    ...rows,
-  ]);
-}
-
-/** The perplexity on a split, of a score of that split or of all of them. */
-function perplexityOf({ score }: FiledRun, split: string): number | undefined {
-  return score?.splits?.[split]?.perplexity ?? (score?.split === split ? score.perplexity : undefined);
-}
-
-/** The appendix's table: every seed, theirs and ours, on every split. */
-export function appendix({ runs }: Results, folder: string): string {
-  const rows = Object.keys(table2).flatMap((name) => [
-    ...(appendixTable[name] ?? []).map(({ seed, train, valid, test }) => [
-      `\`${name}\``,
-      `paper, seed ${seed}`,
-      ...[train, valid, test].map((value) => value.toFixed(2)),
-    ]),
-    ...oursOf(runs, name, folder),
-  ]);
-  return markdownTable([["experiment", "run", "train", "valid", "test"], ...rows]);
-}
-
-function oursOf(runs: readonly FiledRun[], name: string, folder: string): string[][] {
-  const found = runs.filter(({ experiment, score }) => experiment === name && score !== null);
-  if (found.length === 0) return [[`\`${name}\``, "ours", notRun, notRun, notRun]];
-  return found.map((run) => [
-    `\`${name}\``,
-    `ours, ${link(run, folder, `seed ${run.seed}`)}`,
-    ...["train", "valid", "test"].map((split) => perplexityOf(run, split)?.toFixed(2) ?? notRun),
-  ]);
-}
-
-/** Validation perplexity after each of the first epochs, the authors' seeds and ours; undefined before any run of ours. */
-export function epochsTable({ runs }: Results, name: string, folder: string): string | undefined {
-  const ours = runs
-    .filter(({ experiment }) => experiment === name)
-    .map((run) => ({
-      run,
-      epochs: (run.curves.valid ?? []).filter(({ values }) => Number.isInteger(values.epoch)),
-    }))
-    .filter(({ epochs }) => epochs.length > 0);
-  if (ours.length === 0) return undefined;
-  const { seeds, epochs: theirs } = publishedEpochs[name] ?? { seeds: [], epochs: [] };
-  const last = Math.min(
-    10,
-    Math.max(...ours.flatMap(({ epochs }) => epochs.map(({ values }) => values.epoch!))),
-  );
-  return markdownTable([
-    [
-      "epoch",
-      ...seeds.map((seed) => `authors, seed ${seed}`),
-      ...ours.map(({ run }) => `ours, ${link(run, folder, `seed ${run.seed}`)}`),
-    ],
-    ...Array.from({ length: last }, (_, i) => [
-      String(i + 1),
-      ...seeds.map((_seed, column) => theirs[i]?.[column]?.toFixed(1) ?? ""),
-      ...ours.map(
-        ({ epochs }) =>
-          epochs.find(({ values }) => values.epoch === i + 1)?.values.perplexity?.toFixed(1) ?? "",
-      ),
-    ]),
-  ]);
-}
-
-/** Small language models, which the paper does not have. */
-export function smallLanguageTable({ runs }: Results, folder: string): string {
-  const names = experimentNames().filter((name) => /^(ptb|wt2)-.*-small$/.test(name));
-  return markdownTable([
-    ["experiment", "run", "train", "valid", "test"],
-    ...names.flatMap((name) => oursOf(runs, name, folder)),
   ]);
 }
 

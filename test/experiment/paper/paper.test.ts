@@ -178,6 +178,40 @@ test("language models stand beside the authors' seeds epoch by epoch", async () 
   expect(page).toContain("`ptb-awd-txl`: not run yet.");
 });
 
+test("small language models stand with what they cost and every way they were evaluated", async () => {
+  const folder = emptyFolder();
+  const score = (perplexity: number) => ({
+    loss: Math.log(perplexity),
+    perplexity,
+    bits: Math.log2(perplexity),
+  });
+  const training = { batch: 20, window: 70, optimizer: { learningRate: 0.001 } };
+  const filed = {
+    ...{ experiment: "ptb-fwm-small", command: "fwm train ptb-fwm-small", commit: "a".repeat(40) },
+    ...{ date: "2026-01-01", machine: null, steps: 1000, hours: 1, seed: 1, weights: 3_065_825 },
+    settings: { task: { name: "text" }, training },
+    curves: { valid: [{ step: 1000, values: { epoch: 1.5, perplexity: 140 }, processorHours: 0.45 }] },
+    score: {
+      split: "all",
+      ...score(128),
+      splits: {
+        valid: { ...score(135), plain: score(140) },
+        test: { ...score(128), plain: score(130), cache: score(120), dynamic: score(118) },
+      },
+    },
+  };
+  writeFileSync(join(folder, "small.json"), JSON.stringify(filed));
+  const { page, figures } = await buildPaper(await readResults(folder), undefined, {
+    folder: "r",
+    readmeFolder: "r",
+  });
+  expect(page).toContain(
+    "| `ptb-fwm-small` | 3,065,825 | 0.001 | 1,000 | 1.4 M | 27 | 140.00 | 130.00 | 128.00 | 120.00 | 118.00 | [seed 1](r/small.json) |",
+  );
+  expect(page).toMatch(/`ptb-lstm-small` .* not run yet/);
+  expect(figures.get("ptb-small.svg")).toContain("ptb-fwm-small, seed 1");
+});
+
 test("without results every table says so, and the command checks what it wrote", async () => {
   const folder = emptyFolder();
   cpSync(join(root, "results/stretch-catbabi-qa.json"), join(folder, "stretch.json"));

@@ -1,0 +1,167 @@
+/** Language models of `fwm paper`: the paper's tables with ours beside, and the small models, which it does not have. */
+import { drawFigure, type FigureLine } from "../../report/figure.ts";
+import { thousands } from "../../report/table.ts";
+import { experimentNames } from "../registry.ts";
+import type { TextSettings } from "../text/settings.ts";
+import { link, links, markdownTable, withSpread } from "./groups.ts";
+import { appendixTable, publishedEpochs, table2 } from "./published.ts";
+import type { FiledRun, Results } from "./read.ts";
+import { notRun } from "./tables.ts";
+
+/** Table 2: perplexity of language models. */
+export function languageTable({ runs }: Results, folder: string): string {
+  const rows = Object.entries(table2).map(([name, { title, valid, test }]) => {
+    const found = scoredRuns(runs, name);
+    const ours = (split: "valid" | "test"): string => {
+      const reachedThere = found.flatMap((run) => perplexityOf(run, split) ?? []);
+      return reachedThere.length > 0 ? withSpread(reachedThere, 2) : notRun;
+    };
+    const theirs = (value: number | null): string => value?.toFixed(2) ?? "-";
+    const seeds = links(found, folder, (run) => perplexityOf(run, "test")?.toFixed(2));
+    return [`\`${name}\``, title, theirs(valid), ours("valid"), theirs(test), ours("test"), seeds];
+  });
+  return markdownTable([
+    ["experiment", "model", "valid, paper", "valid, ours", "test, paper", "test, ours", "results"],
+    ...rows,
+  ]);
+}
+
+/** The perplexity on a split, of a score of that split or of all of them. */
+function perplexityOf({ score }: FiledRun, split: string): number | undefined {
+  return score?.splits?.[split]?.perplexity ?? (score?.split === split ? score.perplexity : undefined);
+}
+
+/** The appendix's table: every seed, theirs and ours, on every split. */
+export function appendix({ runs }: Results, folder: string): string {
+  const rows = Object.keys(table2).flatMap((name) => [
+    ...(appendixTable[name] ?? []).map(({ seed, train, valid, test }) => [
+      `\`${name}\``,
+      `paper, seed ${seed}`,
+      ...[train, valid, test].map((value) => value.toFixed(2)),
+    ]),
+    ...oursOf(runs, name, folder),
+  ]);
+  return markdownTable([["experiment", "run", "train", "valid", "test"], ...rows]);
+}
+
+function oursOf(runs: readonly FiledRun[], name: string, folder: string): string[][] {
+  const found = scoredRuns(runs, name);
+  if (found.length === 0) return [[`\`${name}\``, "ours", notRun, notRun, notRun]];
+  return found.map((run) => [
+    `\`${name}\``,
+    `ours, ${link(run, folder, `seed ${run.seed}`)}`,
+    ...["train", "valid", "test"].map((split) => perplexityOf(run, split)?.toFixed(2) ?? notRun),
+  ]);
+}
+
+/** Validation perplexity after each of the first epochs, the authors' seeds and ours; undefined before any run of ours. */
+export function epochsTable({ runs }: Results, name: string, folder: string): string | undefined {
+  const ours = runs
+    .filter(({ experiment }) => experiment === name)
+    .map((run) => ({
+      run,
+      epochs: (run.curves.valid ?? []).filter(({ values }) => Number.isInteger(values.epoch)),
+    }))
+    .filter(({ epochs }) => epochs.length > 0);
+  if (ours.length === 0) return undefined;
+  const { seeds, epochs: theirs } = publishedEpochs[name] ?? { seeds: [], epochs: [] };
+  const last = Math.min(
+    10,
+    Math.max(...ours.flatMap(({ epochs }) => epochs.map(({ values }) => values.epoch!))),
+  );
+  return markdownTable([
+    [
+      "epoch",
+      ...seeds.map((seed) => `authors, seed ${seed}`),
+      ...ours.map(({ run }) => `ours, ${link(run, folder, `seed ${run.seed}`)}`),
+    ],
+    ...Array.from({ length: last }, (_, i) => [
+      String(i + 1),
+      ...seeds.map((_seed, column) => theirs[i]?.[column]?.toFixed(1) ?? ""),
+      ...ours.map(
+        ({ epochs }) =>
+          epochs.find(({ values }) => values.epoch === i + 1)?.values.perplexity?.toFixed(1) ?? "",
+      ),
+    ]),
+  ]);
+}
+
+/** Small language models, which the paper does not have: what each cost, and its perplexities by every way of evaluating. */
+export function smallLanguageTable({ runs }: Results, folder: string): string {
+  return markdownTable([
+    [
+      "experiment",
+      "weights",
+      "rate",
+      "steps",
+      "tokens",
+      "minutes of processor time",
+      "valid",
+      "test",
+      "test, temperature",
+      "test, cache",
+      "test, dynamic",
+      "results",
+    ],
+    ...smallNames().flatMap((name) => {
+      const found = scoredRuns(runs, name);
+      if (found.length === 0)
+        return [[`\`${name}\``, ...new Array<string>(5).fill(""), notRun, notRun, "", "", "", ""]];
+      return found.map((run) => {
+        const { batch, window, optimizer } = (run.settings as unknown as TextSettings).training;
+        const shown = (value: number | undefined): string => value?.toFixed(2) ?? "-";
+        const { test, valid } = run.score!.splits ?? {};
+        return [
+          `\`${name}\``,
+          run.weights ? thousands(run.weights) : "-",
+          String(optimizer.learningRate),
+          thousands(run.steps),
+          `${((run.steps * batch * window) / 1e6).toFixed(1)} M`,
+          processorMinutes(run)?.toFixed(0) ?? "-",
+          shown((valid?.plain ?? valid)?.perplexity),
+          shown((test?.plain ?? test)?.perplexity),
+          shown(test?.plain ? test.perplexity : undefined),
+          shown(test?.cache?.perplexity),
+          shown(test?.dynamic?.perplexity),
+          link(run, folder, `seed ${run.seed}`),
+        ];
+      });
+    }),
+  ]);
+}
+
+/** Validation perplexity of the small models of a text over processor time; undefined before any run. */
+export async function smallLanguageFigure(
+  { runs }: Results,
+  text: "ptb" | "wt2",
+): Promise<string | undefined> {
+  const lines = smallNames()
+    .filter((name) => name.startsWith(text))
+    .flatMap((name) =>
+      scoredRuns(runs, name).map(
+        ({ curves, seed }): FigureLine => ({
+          name: `${name}, seed ${seed}`,
+          points: (curves.valid ?? []).flatMap(({ values, processorHours }) =>
+            processorHours === undefined ? [] : [{ x: 60 * processorHours, y: values.perplexity! }],
+          ),
+        }),
+      ),
+    )
+    .filter(({ points }) => points.length > 0);
+  if (lines.length === 0) return undefined;
+  const title = `Validation perplexity, small models, ${text === "ptb" ? "Penn Treebank" : "WikiText-2"}`;
+  return drawFigure({ title, x: "minutes of processor time", y: "perplexity", continuous: true, lines });
+}
+
+function smallNames(): string[] {
+  return experimentNames().filter((name) => /^(ptb|wt2)-.*-small$/.test(name));
+}
+
+function scoredRuns(runs: readonly FiledRun[], name: string): FiledRun[] {
+  return runs.filter(({ experiment, score }) => experiment === name && score !== null);
+}
+
+function processorMinutes({ curves }: FiledRun): number | undefined {
+  const hours = curves.valid?.at(-1)?.processorHours;
+  return hours === undefined ? undefined : 60 * hours;
+}
