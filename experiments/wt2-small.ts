@@ -21,8 +21,9 @@ export const wt2FwmSmall = textExperiment({
     training: {
       ...training,
       batch: 32,
-      // Three and a half epochs of about 935 windows.
-      steps: 3_300,
+      // Two and a half epochs of about 935 windows.
+      steps: 2_400,
+      schedule: { name: "cosine", warmup: 100, decayStart: 0, finalLrRatio: 0 },
       optimizer: {
         name: "muon",
         learningRate: 3e-3,
