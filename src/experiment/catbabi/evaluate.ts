@@ -13,6 +13,7 @@ import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { trainPrefix } from "../../train/sequenceTrainer.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
 import { checkWords } from "../words.ts";
+import { calibrationOf, type JudgedAnswer } from "./calibration.ts";
 import { type CatbabiEvaluation, type CatbabiOptions, usualBatch } from "./options.ts";
 import { scoreStream } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
@@ -43,12 +44,14 @@ export async function evaluateCatbabi(
   const evaluator = new SequenceEvaluator(system, { runtime: nodeRuntime, ...(threads ? { threads } : {}) });
   try {
     evaluator.load(weights);
+    const answers: JudgedAnswer[] = [];
     const score = await scoreStream(evaluator, source, {
       mode: task.mode,
       batch,
       window,
       row,
       onWindow: (done) => onProgress?.(done, total, "windows"),
+      onAnswer: (answer) => answers.push(answer),
     });
     if (!score) throw new Error("internal: nothing could have cut the evaluation short");
     return {
@@ -60,6 +63,7 @@ export async function evaluateCatbabi(
       split,
       batch,
       window,
+      calibration: calibrationOf(answers) ?? null,
       state,
       generated: stories.files === undefined,
       ownTasks: stories.ownTasks ?? null,

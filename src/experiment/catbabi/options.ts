@@ -1,6 +1,7 @@
 /** An evaluation on catbAbI: what may be chosen, and what it says. */
 import type { BaseEvaluation, EvaluationOption } from "../kind.ts";
-import type { Score, Tally } from "./score.ts";
+import type { Calibration, Judged } from "./calibration.ts";
+import type { Score } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
 /** Rows per split by default: the paper tests with one and validates with 128. */
@@ -42,6 +43,8 @@ export interface CatbabiEvaluation extends Score, BaseEvaluation {
   readonly split: "valid" | "test";
   readonly batch: number;
   readonly window: number;
+  /** How sure the model was of its answers; null for a system that does not say. */
+  readonly calibration: Calibration | null;
   /** Where the stream started: zeros, or the state that row 0 of the training batch was in. */
   readonly state: "zero" | "train";
   /** Whether the stories were generated, not bAbI's own. */
@@ -53,18 +56,13 @@ export interface CatbabiEvaluation extends Score, BaseEvaluation {
 }
 
 /** The answers at one point of an axis. */
-export interface StretchPoint extends Tally {
+export interface StretchPoint extends Judged {
   readonly axis: string;
   readonly at: number;
-  readonly accuracy: number;
-  /** Mean probability that the model gave its answers. */
-  readonly confidence: number;
-  /** Expected calibration error, over ten bins. */
-  readonly calibrationError: number;
 }
 
 /** A score on the stretch suite: over all its questions, and per point. */
-export interface StretchEvaluation extends BaseEvaluation, Omit<StretchPoint, "axis" | "at"> {
+export interface StretchEvaluation extends BaseEvaluation, Judged {
   readonly suite: "stretch";
   /** Of the suite: another one has other stories. */
   readonly version: 1;

@@ -9,6 +9,7 @@ import { type FigureLine, type FigureSpec, runNames } from "../../report/figure.
 import { type RunResult, stepsOf } from "../../report/result.ts";
 import { percent, table, thousands } from "../../report/table.ts";
 import type { ReportedRun } from "../kind.ts";
+import type { Calibration } from "./calibration.ts";
 import type { CatbabiEvaluation, StretchEvaluation } from "./options.ts";
 import { stretchSection } from "./presentStretch.ts";
 import type { CatbabiPaper } from "./settings.ts";
@@ -41,8 +42,29 @@ export function showAnswers(evaluation: CatbabiEvaluation, known: CatbabiPaper |
     `${model}${step === null ? "" : `, after ${thousands(step)} steps`}\n` +
     `${split}, ${batch === 1 ? "one stream" : `${batch} streams`}, starting from ` +
     `${state === "train" ? "the training state of row 0" : "zeros"}\n\n${lines}\n` +
-    `answer perplexity ${perplexity.toFixed(4)}${paper ? ` (paper, test: ${paper.perplexity})` : ""}\n`
+    `answer perplexity ${perplexity.toFixed(4)}${paper ? ` (paper, test: ${paper.perplexity})` : ""}\n` +
+    showCalibration(evaluation.calibration)
   );
+}
+
+/** How sure the model was, in two lines. */
+function showCalibration(calibration: Calibration | null | undefined): string {
+  if (!calibration) return "";
+  const { confidence, calibrationError } = calibration;
+  return `mean confidence ${percent(confidence)}, calibration error ${percent(calibrationError)}\n${certainties(calibration)}\n`;
+}
+
+/** "right answers: median probability 99.9 %, 99.3 % of them above 90 %; wrong answers: …". */
+function certainties({ right, wrong }: Calibration): string {
+  return Object.entries({ right, wrong })
+    .flatMap(([name, { answers, median, above90 }]) =>
+      median === null
+        ? []
+        : [
+            `${name} answers: median probability ${percent(median)}, ${percent(above90 / answers)} of ${thousands(answers)} above 90 %`,
+          ],
+    )
+    .join("; ");
 }
 
 /** The evaluation in a line. */
@@ -80,6 +102,12 @@ export function answersCard(
         `**${percent(score.accuracy)}** of ${thousands(score.questions)} questions${paper ? ` (paper: ${percent(paper.accuracy)})` : ""}`,
       ],
       ["perplexity", `${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""}`],
+      ...(score.calibration
+        ? [
+            ["confidence", certainties(score.calibration)] as const,
+            ["calibration error", percent(score.calibration.calibrationError)] as const,
+          ]
+        : []),
       ["protocol", `${score.split} split, batch ${score.batch}, start state: ${score.state}`],
     ],
     amount: `${thousands(result.steps * training.batch * training.window)} tokens`,

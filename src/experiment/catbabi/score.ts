@@ -2,6 +2,7 @@
 
 import { epochBatches } from "../../data/batches.ts";
 import type { EvaluatedWindow, SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
+import type { JudgedAnswer } from "./calibration.ts";
 import { answerLoss, correctAnswers, type Mode, type Objective, objectiveOf } from "./objective.ts";
 
 /** Right answers out of questions. */
@@ -71,6 +72,8 @@ export async function scoreStream(
     readonly window: number;
     readonly row?: ReadonlyMap<string, Float32Array>;
     readonly onWindow?: (done: number) => Promise<void> | void;
+    /** Asks for the probability of every answer, where the system says it. */
+    readonly onAnswer?: (answer: JudgedAnswer) => void;
     readonly signal?: AbortSignal;
   },
 ): Promise<Score | undefined> {
@@ -79,7 +82,9 @@ export async function scoreStream(
   let done = 0;
   for (const batch of epochBatches(source, options)) {
     const window = objectiveOf(batch, options.mode);
-    scorer.add(window, await evaluator.run(window), batch.tasks);
+    const evaluated = await evaluator.run(window, { confidence: options.onAnswer !== undefined });
+    scorer.add(window, evaluated, batch.tasks);
+    if (options.onAnswer) judgeAnswers(window, evaluated, options.onAnswer);
     await options.onWindow?.(++done);
     // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows. A timer, because
     // browsers have no setImmediate.
@@ -87,4 +92,15 @@ export async function scoreStream(
     if (options.signal?.aborted) return undefined;
   }
   return scorer.score();
+}
+
+function judgeAnswers(
+  window: Objective,
+  { predicted, confidence }: EvaluatedWindow,
+  onAnswer: (answer: JudgedAnswer) => void,
+): void {
+  if (!confidence) return;
+  correctAnswers(window, predicted).forEach((correct, i) => {
+    onAnswer({ correct: correct === 1, confidence: confidence[window.slots[i]!]! });
+  });
 }

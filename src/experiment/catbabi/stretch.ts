@@ -3,7 +3,6 @@
  * is a stream of its own that starts from zeros, dealt out to rows and cut into windows as every stream is.
  */
 import { type SuiteAxis, stretchAxes } from "../../babi/generator/suite.ts";
-import { epochBatches } from "../../data/batches.ts";
 import { encodeStory, type StorySource } from "../../data/streams.ts";
 import { catbabiVocabulary } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
@@ -12,18 +11,13 @@ import { nodeRuntime } from "../../runtime/node.ts";
 import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
 import { checkWords } from "../words.ts";
-import { correctAnswers, type Mode, objectiveOf } from "./objective.ts";
+import { type JudgedAnswer, judged } from "./calibration.ts";
 import type { CatbabiOptions, StretchEvaluation, StretchPoint } from "./options.ts";
+import { scoreStream } from "./score.ts";
 import type { CatbabiSettings } from "./settings.ts";
 
 /** Rows by default. */
 const usualRows = 50;
-
-/** An answer: whether it was right, and the probability the model gave it. */
-export interface JudgedAnswer {
-  readonly correct: boolean;
-  readonly confidence: number;
-}
 
 /** Evaluates a model on the suite, or on some of its axes. */
 export async function evaluateStretch(
@@ -52,9 +46,12 @@ export async function evaluateStretch(
     evaluator.load(weights);
     for (const axis of axes) {
       for (const at of axis.points) {
-        const answers = await answerPoint(evaluator, pointSource(axis, at), settings.task.mode, {
+        const answers: JudgedAnswer[] = [];
+        await scoreStream(evaluator, pointSource(axis, at), {
+          mode: settings.task.mode,
           batch: Math.min(batch, axis.stories),
           window,
+          onAnswer: (answer) => answers.push(answer),
         });
         points.push({ axis: axis.name, at, ...judged(answers) });
         for (const answer of answers) all.push(answer);
@@ -86,53 +83,5 @@ function pointSource(axis: SuiteAxis, at: number): StorySource {
   return {
     storiesPerEpoch: axis.stories,
     story: (_epoch, position) => encodeStory(axis.story(at, position)),
-  };
-}
-
-/** The model's answers to all questions of a stream. */
-async function answerPoint(
-  evaluator: SequenceEvaluator,
-  source: StorySource,
-  mode: Mode,
-  size: { readonly batch: number; readonly window: number },
-): Promise<JudgedAnswer[]> {
-  const answers: JudgedAnswer[] = [];
-  evaluator.start(size.batch);
-  for (const batch of epochBatches(source, size)) {
-    const window = objectiveOf(batch, mode);
-    const { predicted, confidence } = await evaluator.run(window, { confidence: true });
-    correctAnswers(window, predicted).forEach((correct, i) => {
-      answers.push({ correct: correct === 1, confidence: confidence![window.slots[i]!]! });
-    });
-    // The event loop gets a turn, so that ^C and the progress bar are alive between blocking windows.
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  return answers;
-}
-
-/** Bins of equal width for the calibration error. */
-const bins = 10;
-
-/**
- * Accuracy, mean confidence, and the expected calibration error: over ten bins of confidence, the mean distance between a
- * bin's accuracy and its confidence, weighted by its answers.
- */
-export function judged(answers: readonly JudgedAnswer[]): Omit<StretchPoint, "axis" | "at"> {
-  const questions = answers.length;
-  const binned = Array.from({ length: bins }, () => ({ correct: 0, confidence: 0 }));
-  for (const { correct, confidence } of answers) {
-    const bin = binned[Math.min(bins - 1, Math.floor(confidence * bins))]!;
-    bin.correct += correct ? 1 : 0;
-    bin.confidence += confidence;
-  }
-  const sum = (of: (bin: (typeof binned)[number]) => number): number =>
-    binned.reduce((total, bin) => total + of(bin), 0);
-  const correct = sum((bin) => bin.correct);
-  return {
-    questions,
-    correct,
-    accuracy: correct / questions,
-    confidence: sum((bin) => bin.confidence) / questions,
-    calibrationError: sum((bin) => Math.abs(bin.correct - bin.confidence)) / questions,
   };
 }

@@ -3,10 +3,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { stretchAxes } from "../../../src/babi/generator/suite.ts";
+import { calibrationOf, judged } from "../../../src/experiment/catbabi/calibration.ts";
 import { isStretch } from "../../../src/experiment/catbabi/options.ts";
 import { showStretch } from "../../../src/experiment/catbabi/presentStretch.ts";
 import type { CatbabiSettings } from "../../../src/experiment/catbabi/settings.ts";
-import { evaluateStretch, judged } from "../../../src/experiment/catbabi/stretch.ts";
+import { evaluateStretch } from "../../../src/experiment/catbabi/stretch.ts";
 import type { SavedModel } from "../../../src/experiment/kind.ts";
 import { loadSaved } from "../../../src/experiment/savedModel.ts";
 import { loadModel } from "../../../src/inference/load.ts";
@@ -34,6 +35,17 @@ test("accuracy, confidence and calibration error are those of the definition", (
   expect(score).toEqual({ questions: 5, correct: 3, accuracy: 0.6, confidence: 3.53 / 5 });
   // Bins: 0.9 to 1 (two of three right, confidence 2.86), 0.5 to 0.6 (one right), 0.1 to 0.2 (none right).
   expect(calibrationError).toBeCloseTo((Math.abs(2 - 2.86) + Math.abs(1 - 0.55) + 0.12) / 5, 12);
+});
+
+test("right and wrong answers have their own median and share above 90 %", () => {
+  const right = [0.95, 0.85, 0.99].map((confidence) => ({ correct: true, confidence }));
+  const wrong = [0.3, 0.92].map((confidence) => ({ correct: false, confidence }));
+  const { right: sure, wrong: mistaken, confidence } = calibrationOf([...right, ...wrong])!;
+  expect(sure).toEqual({ answers: 3, median: 0.95, above90: 2 });
+  expect(mistaken).toEqual({ answers: 2, median: 0.61, above90: 1 });
+  expect(confidence).toBeCloseTo((0.95 + 0.85 + 0.99 + 0.3 + 0.92) / 5, 12);
+  expect(calibrationOf(right)!.wrong).toEqual({ answers: 0, median: null, above90: 0 });
+  expect(calibrationOf([])).toBeUndefined();
 });
 
 describe("a model", () => {
