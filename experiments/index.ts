@@ -6,10 +6,10 @@ import catbabiLmFwmEndless from "./catbabi-lm-fwm-endless.ts";
 import catbabiLmFwmMixed from "./catbabi-lm-fwm-mixed.ts";
 import catbabiQaFwm from "./catbabi-qa-fwm.ts";
 import catbabiQaFwmDecay from "./catbabi-qa-fwm-decay.ts";
-import catbabiQaFwmDropout from "./catbabi-qa-fwm-dropout.ts";
 import catbabiQaFwmEndless from "./catbabi-qa-fwm-endless.ts";
 import catbabiQaFwmMixed from "./catbabi-qa-fwm-mixed.ts";
 import catbabiQaFwmMuon from "./catbabi-qa-fwm-muon.ts";
+import catbabiQaFwmReal from "./catbabi-qa-fwm-real.ts";
 import catbabiQaFwmStretch from "./catbabi-qa-fwm-stretch.ts";
 import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
@@ -34,7 +34,7 @@ registerExperiments({
   "catbabi-qa-fwm": catbabiQaFwm,
   "catbabi-qa-fwm-decay": catbabiQaFwmDecay,
   "catbabi-qa-fwm-muon": catbabiQaFwmMuon,
-  "catbabi-qa-fwm-dropout": catbabiQaFwmDropout,
+  "catbabi-qa-fwm-real": catbabiQaFwmReal,
   "catbabi-qa-fwm-mixed": catbabiQaFwmMixed,
   "catbabi-qa-fwm-endless": catbabiQaFwmEndless,
   "catbabi-qa-fwm-stretch": catbabiQaFwmStretch,

@@ -72,10 +72,33 @@ function mirrored(draw: number): [from: string, to: string][] {
 
 /** New names for the words of a task's stories, drawn by `key`: every word that changes, with what it becomes. */
 export function drawRenaming(task: number, seed: number, ...key: readonly number[]): Map<string, string> {
+  return drawNames(task, () => true, seed, key);
+}
+
+/**
+ * New names of which there are few: the words of a story become the first ones of their kind, in any order. So stories with
+ * three animals are all about the same three.
+ */
+export function drawFewNames(
+  { task, words }: { readonly task: number; readonly words: ReadonlySet<string> },
+  seed: number,
+  ...key: readonly number[]
+): Map<string, string> {
+  return drawNames(task, (word) => words.has(word) || words.has(forms[word] ?? word), seed, key);
+}
+
+/** New names for the words that stories have: they change places among the first ones of their kind. */
+function drawNames(
+  task: number,
+  isPresent: (word: string) => boolean,
+  seed: number,
+  key: readonly number[],
+): Map<string, string> {
   const drawn = keyOf(seed, "renaming", ...key);
   const pairs = (alike[task] ?? []).flatMap((words, i) => {
-    const order = permutation(keyOf(seed, "renaming of a class", i, ...key), words.length);
-    return words.flatMap((word, at): [string, string][] => {
+    const present = words.filter(isPresent);
+    const order = permutation(keyOf(seed, "renaming of a class", i, ...key), present.length);
+    return present.flatMap((word, at): [string, string][] => {
       const other = words[order[at]!]!;
       return word in forms
         ? [

@@ -3,10 +3,11 @@
  * stands at this position of this epoch" from its arguments alone, so that a stream can be picked up anywhere.
  */
 
-import { type Story, storyTokens } from "../babi/format.ts";
+import { type Bystanders, fewerBystanders } from "../babi/bystanders.ts";
+import { type Line, type Story, storyTokens } from "../babi/format.ts";
 import { type DifficultyRanges, drawDifficulty } from "../babi/generator/difficulty.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
-import { drawRenaming, renameToken } from "../babi/rename.ts";
+import { drawFewNames, drawRenaming, renameToken } from "../babi/rename.ts";
 import { DataError, UsageError } from "../errors.ts";
 import { integer, keyOf, permutation, uniform } from "../random.ts";
 import { catbabiVocabulary, type Vocabulary } from "./vocabulary.ts";
@@ -50,6 +51,28 @@ export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabu
   };
 }
 
+/** The story in words again: what `encodeStory` was given, without supporting facts. */
+export function decodeStory(
+  { tokens, answers, task }: EncodedStory,
+  vocabulary: Vocabulary = catbabiVocabulary,
+): Story {
+  const lines: Line[] = [];
+  let words: string[] = [];
+  for (const [i, id] of tokens.entries()) {
+    const word = vocabulary.word(id);
+    if (answers[i] === 1) {
+      lines.push({ kind: "question", id: lines.length + 1, words, answer: word, supports: [] });
+    } else if (word === ".") lines.push({ kind: "statement", id: lines.length + 1, words });
+    else {
+      // The "?" stays out of the question's words.
+      if (word !== "?") words.push(word);
+      continue;
+    }
+    words = [];
+  }
+  return { task, lines };
+}
+
 // The authors shuffle valid and test once, when the data is made, and keep that order for ever. Their seed is
 // not known; any constant mixes the tasks as well.
 const fixedOrder = keyOf("order of held-out stories");
@@ -83,6 +106,13 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
   };
 }
 
+/** How stories are renamed. */
+interface RenamingOptions {
+  /** Whether the words of a story become the first ones of their kind. */
+  readonly few?: boolean;
+  readonly vocabulary?: Vocabulary;
+}
+
 /**
  * A source whose stories come under other names each time, `src/babi/rename.ts`; one that the vocabulary has no word for
  * keeps its own.
@@ -90,15 +120,30 @@ export function preparedSource(split: StorySet, seed: number): StorySource {
 export function renamedSource(
   source: StorySource,
   seed: number,
-  vocabulary: Vocabulary = catbabiVocabulary,
+  { few = false, vocabulary = catbabiVocabulary }: RenamingOptions = {},
 ): StorySource {
+  const parts = (token: string): string[] => token.split(",");
   return {
     storiesPerEpoch: source.storiesPerEpoch,
     story(epoch, position) {
       const story = source.story(epoch, position);
-      const names = drawRenaming(story.task, seed, epoch, position);
-      const ids = Array.from(story.tokens, (id) => vocabulary.id(renameToken(vocabulary.word(id), names)));
+      const tokens = Array.from(story.tokens, (id) => vocabulary.word(id));
+      const names = few
+        ? drawFewNames({ task: story.task, words: new Set(tokens.flatMap(parts)) }, seed, epoch, position)
+        : drawRenaming(story.task, seed, epoch, position);
+      const ids = tokens.map((token) => vocabulary.id(renameToken(token, names)));
       return ids.includes(undefined) ? story : { ...story, tokens: Uint16Array.from(ids as number[]) };
+    },
+  };
+}
+
+/** A source whose stories have fewer bystanders, others each time. */
+export function shortenedSource(source: StorySource, seed: number, bystanders: Bystanders): StorySource {
+  return {
+    storiesPerEpoch: source.storiesPerEpoch,
+    story(epoch, position) {
+      const story = decodeStory(source.story(epoch, position));
+      return encodeStory(fewerBystanders(story, bystanders, seed, epoch, position));
     },
   };
 }

@@ -2,8 +2,9 @@
 import { describe, expect, test } from "vitest";
 import type { Story } from "../../src/babi/format.ts";
 import { generateStories, tasks } from "../../src/babi/generator/generate.ts";
+import { family, rooms } from "../../src/babi/generator/writer.ts";
 import { solveStories } from "../../src/babi/reader/solve.ts";
-import { drawRenaming } from "../../src/babi/rename.ts";
+import { drawFewNames, drawRenaming } from "../../src/babi/rename.ts";
 import { encodeStory, endlessSource, renamedSource } from "../../src/data/streams.ts";
 import { catbabiVocabulary } from "../../src/data/vocabulary.ts";
 import { renamed } from "./renamed.ts";
@@ -20,6 +21,18 @@ describe.each(tasks)("task %i", (task) => {
     const { exceptions, questions } = solveStories(others, { strict: true });
     expect(exceptions).toEqual([]);
     expect(questions).toBeGreaterThanOrEqual(300);
+  });
+
+  test("under few names too, and a story has as many words as before", () => {
+    const single = (story: Story): Set<string> => new Set(wordsOf(story).flatMap((word) => word.split(",")));
+    const few = stories.map((story, i) =>
+      renamed(story, drawFewNames({ task, words: single(story) }, 1, 0, i)),
+    );
+    expect(solveStories(few, { strict: true }).exceptions).toEqual([]);
+    for (const [i, story] of stories.entries()) expect(single(few[i]!).size).toBe(single(story).size);
+    expect(new Set(few.flatMap((story) => [...single(story)])).size).toBeLessThanOrEqual(
+      new Set(stories.flatMap((story) => [...single(story)])).size,
+    );
   });
 
   test("has no new words, and all that it had", () => {
@@ -40,6 +53,16 @@ describe.each(tasks)("task %i", (task) => {
       expect(new Set(names.values())).toEqual(new Set(names.keys()));
     }
   });
+});
+
+test("few names are the first of their kind: two people are always the same two", () => {
+  const words = new Set(["john", "sandra", "garden", "moved"]);
+  const draws = Array.from({ length: 20 }, (_, i) => drawFewNames({ task: 1, words }, 1, 0, i));
+  const people = draws.map((names) => ["john", "sandra"].map((name) => names.get(name) ?? name));
+  expect(new Set(people.map((pair) => pair.join()))).toEqual(
+    new Set([family.slice(0, 2), family.slice(0, 2).reverse()].map((pair) => pair.join())),
+  );
+  for (const names of draws) expect(names.get("garden") ?? "garden").toBe(rooms[0]);
 });
 
 describe("a source under other names", () => {
@@ -66,7 +89,7 @@ describe("a source under other names", () => {
     const small = Object.create(catbabiVocabulary, {
       id: { value: (word: string) => (without.includes(word) ? without.indexOf(word) : undefined) },
     }) as typeof catbabiVocabulary;
-    const kept = renamedSource(source, 5, small);
+    const kept = renamedSource(source, 5, { vocabulary: small });
     const milk = stories.findIndex((story) => wordsOf(story).includes("milk"));
     expect(kept.story(0, milk)).toEqual(source.story(0, milk));
   });

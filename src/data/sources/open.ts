@@ -2,6 +2,7 @@
  * Opening a stream of stories by its description, which is plain data: it goes into a run's settings and to a
  * worker thread alike.
  */
+import type { Bystanders } from "../../babi/bystanders.ts";
 import type { SplitName } from "../catbabi.ts";
 import {
   type GeneratedOptions,
@@ -10,6 +11,7 @@ import {
   preparedSource,
   renamedSource,
   type StorySource,
+  shortenedSource,
   storiesOf,
 } from "../streams.ts";
 import { loadPrepared } from "./prepared.ts";
@@ -34,8 +36,10 @@ interface PreparedSpec {
   readonly folder: string;
   readonly split: SplitName;
   readonly seed: number;
-  /** Whether they come under other names each time. */
-  readonly rename?: boolean;
+  /** Whether they come under other names each time: any, or few. */
+  readonly rename?: boolean | "few";
+  /** How many people, animals or rooms that no answer is about stay in a story; all unless given. */
+  readonly bystanders?: Bystanders;
 }
 
 /** Which stories are generated. */
@@ -50,8 +54,9 @@ export async function openStream(spec: StreamSpec): Promise<StorySource> {
   const { splits } = await loadPrepared(spec.folder);
   const split = splits[spec.split];
   const chosen = spec.kind === "prepared" && spec.tasks ? storiesOf(split, spec.tasks) : split;
-  const ordered = preparedSource(chosen, spec.seed);
-  const real = spec.rename ? renamedSource(ordered, spec.seed) : ordered;
+  const whole = preparedSource(chosen, spec.seed);
+  const ordered = spec.bystanders ? shortenedSource(whole, spec.seed, spec.bystanders) : whole;
+  const real = spec.rename ? renamedSource(ordered, spec.seed, { few: spec.rename === "few" }) : ordered;
   return spec.kind === "prepared"
     ? real
     : mixedSource(real, generatedSource(spec.seed, spec.tasks, spec), spec.generatedFraction);

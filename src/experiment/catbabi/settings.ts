@@ -20,14 +20,17 @@ const samplingSchema = z.discriminatedUnion("name", [
   }),
 ]);
 
+/** The least and the most of a number. */
+function ordered(bound: z.ZodInt) {
+  return z
+    .tuple([bound, bound])
+    .refine(([from, to]) => from <= to, "the first is the least, the second the most");
+}
+
 /** The least and the most of one number of a difficulty; as in bAbI unless given. */
 function range(name: keyof Difficulty) {
   const [least, most] = difficultyLimits[name];
-  const bound = z.int().min(least).max(most);
-  return z
-    .tuple([bound, bound])
-    .refine(([from, to]) => from <= to, "the first is the least, the second the most")
-    .default([ordinary[name], ordinary[name]]);
+  return ordered(z.int().min(least).max(most)).default([ordinary[name], ordinary[name]]);
 }
 
 /** How hard generated stories are: `src/babi/generator/difficulty.ts`. */
@@ -59,6 +62,10 @@ const stageSchema = z.strictObject({
   source: z.enum(["real", "generated"]).default("generated"),
   tasks: tasksSchema,
   difficulty: difficultySchema.prefault({}),
+  /** The least and the most people, animals or rooms that no answer is about in a real story: `src/babi/bystanders.ts`. */
+  bystanders: ordered(z.int().min(0).max(100)).optional(),
+  /** Whether the words of a real story become the first ones of their kind: three animals are always the same three. */
+  fewNames: z.boolean().optional(),
   /** The training accuracy at which the stage ends. */
   until: z.number().min(0).max(1),
   /** Steps after which it ends in any case. */

@@ -67,7 +67,15 @@ const settings = (): CatbabiSettings =>
     source: "mixed",
     curriculum: [
       { source: "generated", tasks: "16", difficulty: easy, until: 1, steps: 4 },
-      { source: "real", tasks: "15", difficulty: ordinary, until: 1, steps: 3 },
+      {
+        source: "real",
+        tasks: "15",
+        difficulty: ordinary,
+        bystanders: [0, 1],
+        fewNames: true,
+        until: 1,
+        steps: 3,
+      },
     ],
     data,
   });
@@ -95,6 +103,28 @@ test("the stories of a stage are those of its tasks", async () => {
   }
 });
 
+test("real stories of a stage have as many bystanders as it says", async () => {
+  const crowd = "1 Sandra went to the office.\n2 Daniel moved to the garden.\n3 Mary moved to the kitchen.\n";
+  const crowded = await prepareTiny((files) => {
+    files.set("qa1_train.txt", `${crowd}4 Where is Mary? \tkitchen\t3\n`.repeat(20));
+  });
+  const { bystanders: _, fewNames: __, ...stage } = { ...settings().task.curriculum[1]!, tasks: "1" };
+  const storiesWith = async (changes: Partial<Stage>, task = settings().task): Promise<string[]> => {
+    const staged = { ...task, data: crowded, curriculum: [{ ...stage, ...changes }] };
+    const source = await openStream((await openStories(staged, {})).stage(1, 0));
+    return Array.from({ length: source.storiesPerEpoch }, (_, at) => source.story(0, at).tokens.join());
+  };
+  const whole = await storiesWith({});
+  expect(new Set(whole).size).toBe(1);
+  expect(await storiesWith({ bystanders: [2, 2] })).toEqual(whole);
+  expect(new Set(await storiesWith({ bystanders: [1, 1] })).size).toBe(2);
+  expect(new Set(await storiesWith({ bystanders: [0, 0] })).size).toBe(1);
+  // Mary moves to the kitchen under any name, or under the first ones.
+  const named = { ...settings().task, rename: true };
+  expect(new Set(await storiesWith({ bystanders: [0, 0] }, named)).size).toBeGreaterThan(3);
+  expect(new Set(await storiesWith({ bystanders: [0, 0], fewNames: true }, named)).size).toBe(1);
+});
+
 describe("refused", () => {
   const real = { ...settings().task, source: "real", sampling: { name: "fixed" } } as const;
   const [generatedStage, realStage] = settings().task.curriculum as [Stage, Stage];
@@ -108,6 +138,16 @@ describe("refused", () => {
     );
   });
 
+  test("are changes of generated stories", async () => {
+    const changes = { bystanders: [0, 1], fewNames: true } as const;
+    for (const [name, value] of Object.entries(changes)) {
+      const curriculum = [{ ...generatedStage, [name]: value }];
+      await expect(openStories({ ...settings().task, curriculum }, {})).rejects.toThrow(
+        `task.curriculum[0].${name}: only real stories are changed`,
+      );
+    }
+  });
+
   test("is a stage of tasks that do not exist", () => {
     const odd = structuredClone(settings());
     odd.task.curriculum[0]!.tasks = "21";
@@ -118,6 +158,6 @@ describe("refused", () => {
 test("the notes of a run say what came before", async () => {
   const { notes } = await openStories(settings().task, {});
   expect(notes).toContain(
-    "a curriculum comes first: generated stories of tasks 16 until 100 % are right, then real stories of tasks 15 until 100 % are right",
+    "a curriculum comes first: generated stories of tasks 16 until 100 % are right, then real stories of tasks 15 with 0 to 1 bystanders under few names until 100 % are right",
   );
 });

@@ -13,11 +13,15 @@ import {
 import type { Session } from "../../../src/experiment/kind.ts";
 import { emptyFolder, tinyFolder } from "../../data/support/tiny.ts";
 
-/** Prepares the stories of tasks 1 and 15 that the tests have; the folder. */
-export async function prepareTiny(): Promise<string> {
+/** Prepares the stories of tasks 1 and 15 that the tests have, after `change`; the folder. */
+export async function prepareTiny(change?: Parameters<typeof tinyFolder>[0]): Promise<string> {
   const data = join(emptyFolder(), "prepared");
   const choice = { variant: "10k", tasks: [1, 15], keepLastStory: true, allowMissing: true } as const;
-  const { provenance, splits } = await prepareCatbabi({ ...choice, from: tinyFolder(), downloads: "unused" });
+  const { provenance, splits } = await prepareCatbabi({
+    ...choice,
+    from: tinyFolder(change),
+    downloads: "unused",
+  });
   await writePrepared(data, provenance, splits);
   return data;
 }
