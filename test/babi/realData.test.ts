@@ -1,6 +1,7 @@
 /** Acceptance on the real files: bytes, counts, vocabulary, every answer of the reader, and the statistics. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
+import { fewerBystanders } from "../../src/babi/bystanders.ts";
 import { formatStories, type Story, storyTokens } from "../../src/babi/format.ts";
 import { generateStories, tasks, trainingStories } from "../../src/babi/generator/generate.ts";
 import { solveStories } from "../../src/babi/reader/solve.ts";
@@ -59,6 +60,22 @@ describe("the real files", { timeout, ...needsRealData }, () => {
     const { exceptions, questions } = solveStories(others);
     expect(questions).toBe(20_002);
     expect(exceptions).toHaveLength(solveStories(splits.valid).exceptions.length);
+  });
+
+  test("of induction and path finding have bystanders, and are answered without them", () => {
+    const facts = ({ lines }: Story): number => lines.filter(({ kind }) => kind === "statement").length;
+    for (const [task, least] of [
+      [16, 3],
+      [19, 2],
+    ] as const) {
+      const stories = splits.valid.filter((story) => story.task === task);
+      const shorter = stories.map((story, i) => fewerBystanders(story, [0, 0], 1, 0, i));
+      expect(solveStories(shorter).exceptions).toEqual([]);
+      expect(Math.min(...shorter.map(facts))).toBe(least);
+      expect(shorter.filter((story, i) => facts(story) < facts(stories[i]!)).length).toBeGreaterThan(
+        0.99 * stories.length,
+      );
+    }
   });
 
   test("are not generated again, but for task 4, which has few stories", () => {

@@ -164,6 +164,12 @@ function refuseForReal(
   }
 }
 
+/** "1 bystander", "0 to 3 bystanders". */
+function counted([least, most]: NonNullable<Stage["bystanders"]>): string {
+  if (least === most) return least === 1 ? "1 bystander" : `${least} bystanders`;
+  return `${least} to ${most} bystanders`;
+}
+
 /** The beginnings of the checksums of what is trained and judged on. */
 function fingerprint({ header: { splits } }: Catbabi): string {
   return (["train", "valid"] as const)
@@ -213,7 +219,7 @@ function notesOn(
     const stages = curriculum.map(({ source, tasks, bystanders, fewNames, until }) =>
       [
         `${source} stories of tasks ${tasks}`,
-        ...(bystanders ? [`with ${bystanders.join(" to ")} bystanders`] : []),
+        ...(bystanders ? [`with ${counted(bystanders)}`] : []),
         ...(fewNames ? ["under few names"] : []),
         `until ${100 * until} % are right`,
       ].join(" "),
