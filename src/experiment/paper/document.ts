@@ -17,6 +17,7 @@ import {
   stretchTable,
   sweepTable,
   taskTable,
+  trainingNotes,
 } from "./tables.ts";
 import { drawTransitive, type TransitiveTrace } from "./transitive.ts";
 
@@ -82,8 +83,10 @@ export async function buildPaper(
       "as printed in the paper's rows.",
     "### Question answering",
     catbabiTable(results, "qa", folder),
+    ...trainingNotes(results, "qa", folder),
     "### Language-model mode",
     catbabiTable(results, "lm", folder),
+    ...trainingNotes(results, "lm", folder),
     ...(budgets.length > 0
       ? [
           "### Equal budgets",

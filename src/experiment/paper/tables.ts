@@ -135,8 +135,8 @@ export function readmeTable(results: Results, folder: string): string {
   ).toSorted((a, b) => meanAccuracy(a) - meanAccuracy(b));
   const best = groups.at(-1);
   return markdownTable([
-    ["catbAbI, question answering, test: 19,910 questions", "accuracy", "perplexity", "steps", "data"],
-    ["paper, FWM (three seeds)", spread(accuracy, " %"), spread(perplexity), "60,000", "bAbI"],
+    ["catbAbI, question answering, test: 19,910 questions", "accuracy", "perplexity", "steps", "trained on"],
+    ["paper, FWM (three seeds)", spread(accuracy, " %"), spread(perplexity), "60,000", "real stories"],
     ...groups.map((group) => {
       const [reachedAccuracy, reachedPerplexity, steps] = reached(group.runs, folder) as [
         string,
@@ -153,10 +153,35 @@ export function readmeTable(results: Results, folder: string): string {
         }`,
         `${bold}${reachedPerplexity}${bold}`,
         steps,
-        group.runs[0]!.data ?? "bAbI",
+        trainingStories(group.runs[0]!),
       ];
     }),
   ]);
+}
+
+/** What a run was trained on, in a few words; version 0.1's files say it in their note alone. */
+function trainingStories({ settings: { task }, data }: FiledRun): string {
+  const { source, rename, generatedFraction, curriculum } = task as Partial<CatbabiSettings["task"]>;
+  if (generatedFraction === undefined) return data ?? "real stories";
+  const generated = Math.round(100 * generatedFraction);
+  const real = `real stories${rename ? " under other names" : ""}`;
+  const stories = {
+    real,
+    mixed: `${100 - generated} % ${real}, ${generated} % generated`,
+    generated: "generated stories",
+  }[source!];
+  return `${stories}${curriculum?.length ? ", after a curriculum" : ""}`;
+}
+
+/** What is to be known of the stories that runs of a mode were trained on, a line for each. */
+export function trainingNotes(results: Results, mode: "qa" | "lm", folder: string): string[] {
+  const groups = groupsOf(catbabiRuns(results, mode)).filter(({ runs }) => runs[0]!.data);
+  if (groups.length === 0) return [];
+  const lines = groups.map(
+    ({ experiment, runs }) =>
+      `- \`${experiment}\`, ${links(runs, folder, () => undefined)}: ${runs[0]!.data!}`,
+  );
+  return ["Stories trained on, where they are not bAbI's as they are:", lines.join("\n")];
 }
 
 function meanAccuracy({ runs }: RunGroup): number {

@@ -112,6 +112,26 @@ describe("seeds of one setting", () => {
   });
 });
 
+test("what was trained on is said in short in the README, in full in the page", async () => {
+  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-seed1.json")) as {
+    settings: { task: { curriculum: object[] } };
+  };
+  const { curriculum } = filed.settings.task;
+  const said = async (task: object, data: string | null): Promise<{ page: string; readme: string }> => {
+    const folder = emptyFolder();
+    const settings = { ...filed.settings, task: { ...filed.settings.task, ...task } };
+    writeFileSync(join(folder, "run.json"), JSON.stringify({ ...filed, settings, data }));
+    return buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  };
+  const mixed = await said({ curriculum }, "three of four are generated");
+  expect(mixed.readme).toContain("| 25 % real stories, 75 % generated, after a curriculum |");
+  expect(mixed.page).toContain("[seed 1](r/run.json): three of four are generated\n");
+  const real = await said({ source: "real", rename: true, curriculum: [] }, null);
+  expect(real.readme).toContain("| real stories under other names |");
+  expect(real.page).not.toContain("Stories trained on");
+  expect((await said({ source: "generated" }, "all")).readme).toContain("| generated stories, after");
+});
+
 describe("equal budgets", () => {
   const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-without-curriculum.json")) as {
     settings: { system: object; training: object };
