@@ -101,6 +101,12 @@ export function showTextLine(evaluation: TextEvaluation, known: TextPaper | unde
   );
 }
 
+/** What the texts that can be downloaded may be used for, by name. */
+const licences: Readonly<Record<string, string>> = {
+  ptb: "Penn Treebank is licensed by the Linguistic Data Consortium; it is no free data.",
+  "wikitext-2": "WikiText-2 is CC BY-SA 3.0: text of Wikipedia, chosen by Merity et al. (2016).",
+};
+
 /** The card of a language model, as Markdown. */
 export function textCard(result: RunResult<TextPaper>, evaluation: TextEvaluation, about: CardAbout): string {
   const { training, system } = result.settings as unknown as TextSettings;
@@ -125,8 +131,9 @@ export function textCard(result: RunResult<TextPaper>, evaluation: TextEvaluatio
     ],
     amount: `about ${thousands(result.steps * training.batch * training.window)} tokens`,
   });
+  const licence = licences[dataset];
   return `${head}
-Text: ${[dataset, ...notes].join("; ")}.
+Text: ${[dataset, ...notes].join("; ")}.${licence ? ` ${licence}` : ""}
 
 ## Limits
 
