@@ -1,12 +1,13 @@
 /** The models that ship with the package: they load, and are as good as their cards say, on a fixed sample. */
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { generatedSource } from "../../src/data/streams.ts";
 import { scoreStream } from "../../src/experiment/catbabi/score.ts";
 import type { MetarlEvaluation } from "../../src/experiment/metarl/options.ts";
 import { evaluateSaved } from "../../src/experiment/savedModel.ts";
 import { loadModel } from "../../src/inference/load.ts";
 import { buildModel, type FwmModel, tokenModelConfig } from "../../src/inference/model.ts";
+import { passageBits } from "../../src/inference/passage.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { loadModelFolder } from "../../src/store/modelFolder.ts";
 import { SequenceEvaluator } from "../../src/train/sequenceEvaluator.ts";
@@ -63,6 +64,40 @@ test("accuracy on 400 fixed new stories of all tasks", async () => {
   } finally {
     await evaluator.release();
   }
+});
+
+describe("the language model", () => {
+  let text: FwmModel;
+  beforeAll(async () => {
+    text = await loadModel("wikitext-2");
+  });
+  afterAll(() => text.release());
+
+  test("finds English likelier than its words in another order", async () => {
+    const sentence = "The film was released in the United States and received mixed reviews from critics .";
+    const bits = async (words: string): Promise<number> =>
+      (await passageBits(text, words)).reduce((sum, word) => sum + word.bits, 0);
+    const shuffled = "critics the . reviews States film mixed and received United in from was The released";
+    const [likely, unlikely] = [await bits(sentence), await bits(shuffled)];
+    console.info(`shipped language model: ${(2 ** (likely / 15)).toFixed(0)} a word in order`);
+    // Perplexity 60 a word at most; a uniform guess over the words has 33,278.
+    expect(likely / 15).toBeLessThan(Math.log2(60));
+    expect(unlikely).toBeGreaterThan(1.5 * likely);
+  });
+
+  test("writes the same text with the same seed, words that it knows", async () => {
+    const write = async (seed: number): Promise<string[]> => {
+      const words: string[] = [];
+      for await (const { word } of text.generate({ prompt: "The history of", words: 20, seed }))
+        words.push(word);
+      return words;
+    };
+    const first = await write(3);
+    expect(await write(3)).toEqual(first);
+    expect(await write(4)).not.toEqual(first);
+    for (const word of first) expect(text.vocabulary.id(word)).toBeDefined();
+    expect(first).not.toContain("<unk>");
+  });
 });
 
 test("the agent on the 600 test graphs", async () => {
