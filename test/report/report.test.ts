@@ -8,9 +8,16 @@ import type { CatbabiEvaluation } from "../../src/experiment/catbabi/options.ts"
 import { answersCard } from "../../src/experiment/catbabi/present.ts";
 import type { CatbabiPaper } from "../../src/experiment/catbabi/settings.ts";
 import { metarlSchema } from "../../src/experiment/metarl/settings.ts";
+import { changedSettings } from "../../src/report/changed.ts";
 import { drawFigure, runNames } from "../../src/report/figure.ts";
 import { plotShares } from "../../src/report/plot.ts";
 import { collectResult, hoursOf, portableCommand, stepsOf } from "../../src/report/result.ts";
+
+test("settings in another order are not changed ones, in lists of groups too", () => {
+  const stages = [{ tasks: "16", until: 0.9 }, { tasks: "19" }];
+  expect(changedSettings({ stages }, { stages: [{ until: 0.9, tasks: "16" }, { tasks: "19" }] })).toEqual({});
+  expect(Object.keys(changedSettings({ stages }, { stages: stages.toReversed() }))).toEqual(["stages"]);
+});
 
 test("a plot has its points where they belong", () => {
   const plot = plotShares(
