@@ -179,7 +179,7 @@ export function trainingNotes(results: Results, mode: "qa" | "lm", folder: strin
   if (groups.length === 0) return [];
   const lines = groups.map(
     ({ experiment, runs }) =>
-      `- \`${experiment}\`, ${links(runs, folder, () => undefined)}: ${runs[0]!.data!}`,
+      `- \`${experiment}\`, ${links(runs, folder, ({ score }) => share(score!.accuracy!))}: ${runs[0]!.data!}`,
   );
   return ["Stories trained on, where they are not bAbI's as they are:", lines.join("\n")];
 }

@@ -125,7 +125,7 @@ test("what was trained on is said in short in the README, in full in the page", 
   };
   const mixed = await said({ curriculum }, "three of four are generated");
   expect(mixed.readme).toContain("| 25 % real stories, 75 % generated, after a curriculum |");
-  expect(mixed.page).toContain("[seed 1](r/run.json): three of four are generated\n");
+  expect(mixed.page).toContain("[seed 1](r/run.json) 99.77 %: three of four are generated\n");
   const real = await said({ source: "real", rename: true, curriculum: [] }, null);
   expect(real.readme).toContain("| real stories under other names |");
   expect(real.page).not.toContain("Stories trained on");
