@@ -47,24 +47,22 @@ export function showAnswers(evaluation: CatbabiEvaluation, known: CatbabiPaper |
   );
 }
 
-/** How sure the model was, in two lines. */
+/** How sure the model was: in all, then of its right and of its wrong answers. */
 function showCalibration(calibration: Calibration | null | undefined): string {
   if (!calibration) return "";
   const { confidence, calibrationError } = calibration;
-  return `mean confidence ${percent(confidence)}, calibration error ${percent(calibrationError)}\n${certainties(calibration)}\n`;
+  return `mean confidence ${percent(confidence)}, calibration error ${percent(calibrationError)}\n${certainties(calibration).join("\n")}\n`;
 }
 
-/** "right answers: median probability 99.9 %, 99.3 % of them above 90 %; wrong answers: …". */
-function certainties({ right, wrong }: Calibration): string {
-  return Object.entries({ right, wrong })
-    .flatMap(([name, { answers, median, above90 }]) =>
-      median === null
-        ? []
-        : [
-            `${name} answers: median probability ${percent(median)}, ${percent(above90 / answers)} of ${thousands(answers)} above 90 %`,
-          ],
-    )
-    .join("; ");
+/** "right answers: median probability 99.90%, 99.30% of 1,000 above 90 %", and the same of wrong ones. */
+function certainties({ right, wrong }: Calibration): string[] {
+  return Object.entries({ right, wrong }).flatMap(([name, { answers, median, above90 }]) =>
+    median === null
+      ? []
+      : [
+          `${name} answers: median probability ${percent(median)}, ${percent(above90 / answers)} of ${thousands(answers)} above 90 %`,
+        ],
+  );
 }
 
 /** The evaluation in a line. */
@@ -104,7 +102,7 @@ export function answersCard(
       ["perplexity", `${score.perplexity.toFixed(3)}${paper ? ` (paper: ${paper.perplexity})` : ""}`],
       ...(score.calibration
         ? [
-            ["confidence", certainties(score.calibration)] as const,
+            ["confidence", certainties(score.calibration).join("; ")] as const,
             ["calibration error", percent(score.calibration.calibrationError)] as const,
           ]
         : []),
