@@ -19,6 +19,8 @@ export const purpose = {
   /** The same on the validation graphs. */
   validPlaces: 6,
   validAction: 7,
+  /** What is shown and asked in lessons. */
+  lesson: 8,
 } as const;
 
 /** One of the values of {@link purpose}. */

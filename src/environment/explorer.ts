@@ -9,8 +9,11 @@
  *   not tried yet          γ (p · mean of w over the other locations + (1 - p) · w(s))
  *
  * w(s) is the best of its actions, and p the fraction of edges among what has not been tried: every graph has ten.
+ *
+ * As a teacher it says what it would do in the place of agents that act for themselves, with what they have seen.
  */
 import type { Baseline } from "./baselines.ts";
+import type { GraphEnvironment } from "./graphEnvironment.ts";
 import { knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
 import { actions as actionCount, edges, states } from "./sampler.ts";
 
@@ -19,45 +22,81 @@ const [discount, sweeps] = [0.5, 8];
 
 /** Takes the action that leads soonest to the reward by what the episode has shown, with the prior for the rest. */
 export function explorerBaseline(): Baseline {
-  let known = new Int8Array(0);
-  let before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
-  const values = new Float64Array(states);
-  return (environment, into) => {
-    if (environment.stepsTaken === 0) known = knownOf(environment.agents);
-    else learn(known, before, environment);
-    for (let agent = 0; agent < into.length; agent++) {
-      const own = known.subarray(agent * pairs, (agent + 1) * pairs);
-      into[agent] = plan(own, environment.agentAt[agent]!, environment.rewardAt[agent]!, values);
-    }
-    before = { at: environment.agentAt.slice(), goal: environment.rewardAt.slice(), action: into.slice() };
-  };
+  const explorer = new Explorer();
+  return (environment, into) =>
+    explorer.plan(environment, (agent, values, best) => {
+      into[agent] = values.indexOf(best);
+    });
 }
 
-/** The action of the highest value at a location; the lower one wins a tie. */
-function plan(known: Int8Array, at: number, goal: number, values: Float64Array): number {
+/** Writes 1 for each action that the explorer might take in an agent's place, 0 for the others: [agents, actions]. */
+export type Teacher = (environment: GraphEnvironment, into: Float32Array) => void;
+
+/** The explorer as a teacher; it follows all steps of an episode, in order. Equally good actions are all advised. */
+export function explorerTeacher(): Teacher {
+  const explorer = new Explorer();
+  return (environment, into) =>
+    explorer.plan(environment, (agent, values, best) => {
+      for (let action = 0; action < actionCount; action++) {
+        into[agent * actionCount + action] = values[action] === best ? 1 : 0;
+      }
+    });
+}
+
+/** What agents have seen in an episode, and plans by it. */
+class Explorer {
+  private known = new Int8Array(0);
+  private before = { at: new Int8Array(0), goal: new Int8Array(0) };
+  private readonly values = new Float64Array(states);
+  private readonly here = new Float64Array(actionCount);
+
+  /**
+   * Takes in where the last step led, then tells of every agent the values of its actions, and the highest of them. The
+   * array is used again.
+   */
+  plan(
+    environment: GraphEnvironment,
+    tell: (agent: number, values: Float64Array, best: number) => void,
+  ): void {
+    const { agents, stepsTaken, agentAt, rewardAt, previousAction } = environment;
+    if (stepsTaken === 0) this.known = knownOf(agents);
+    else learn(this.known, { ...this.before, action: previousAction }, environment);
+    for (let agent = 0; agent < agents; agent++) {
+      const own = this.known.subarray(agent * pairs, (agent + 1) * pairs);
+      const [at, goal] = [agentAt[agent]!, rewardAt[agent]!];
+      fillValues(own, goal, { locations: this.values, at, actions: this.here });
+      tell(agent, this.here, this.values[at]!);
+    }
+    this.before = { at: agentAt.slice(), goal: rewardAt.slice() };
+  }
+}
+
+/** The values of all locations, each the highest of its actions, and those of the actions at one of them. */
+function fillValues(
+  known: Int8Array,
+  goal: number,
+  { locations: values, at, actions: here }: { locations: Float64Array; at: number; actions: Float64Array },
+): void {
   const p = edgeFraction(known);
   values.fill(0);
   values[goal] = 1;
   let total = 1;
-  let chosen = 0;
   for (let sweep = 0; sweep < sweeps; sweep++) {
     for (let from = 0; from < states; from++) {
       if (from === goal) continue;
       const own = values[from]!;
       const unknown = discount * ((p * (total - own)) / (states - 1) + (1 - p) * own);
-      let best = -1;
+      let best = 0;
       for (let action = 0; action < actionCount; action++) {
         const to = known[from * actionCount + action]!;
         const value = to === untried ? unknown : to === noEdge ? 0 : discount * values[to]!;
-        if (value <= best) continue;
-        best = value;
-        if (from === at) chosen = action;
+        if (value > best) best = value;
+        if (from === at) here[action] = value;
       }
       total += best - own;
       values[from] = best;
     }
   }
-  return chosen;
 }
 
 /** The fraction of the untried pairs that have an edge. */

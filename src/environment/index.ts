@@ -2,8 +2,9 @@
  * Meta-reinforcement learning on random graphs: the environment as the rest of the program sees it.
  *
  * sampler.ts samples the graphs, graphEnvironment.ts steps the agents on them, baselines.ts and explorer.ts have
- * the three baselines of every result, and draws.ts gives all of them random numbers by address. knowledge.ts is what
- * an episode has shown of a graph, behaviour.ts and readMatches.ts what agents and their memories make of it.
+ * the three baselines of every result, and draws.ts gives all of them random numbers by address. lessons.ts shows
+ * agents a few edges and asks for ways. knowledge.ts is what an episode has shown of a graph, behaviour.ts and
+ * readMatches.ts what agents and their memories make of it.
  */
 
 export {
@@ -15,7 +16,7 @@ export {
 } from "./baselines.ts";
 export { type Behaviour, BehaviourCounter, type Tally } from "./behaviour.ts";
 export { fillUniform, type Purpose, purpose } from "./draws.ts";
-export { explorerBaseline } from "./explorer.ts";
+export { explorerBaseline, explorerTeacher, type Teacher } from "./explorer.ts";
 export {
   GraphEnvironment,
   type GraphEnvironmentOptions,
@@ -23,6 +24,7 @@ export {
   graphRules,
   observationSize,
 } from "./graphEnvironment.ts";
+export { type LessonSettings, Lessons } from "./lessons.ts";
 export { type PartMatch, ReadCounter, type WayPart, wayParts } from "./readMatches.ts";
 export {
   actions,

@@ -12,7 +12,7 @@ export const [noEdge, untried] = [-1, -2];
 export interface Before {
   readonly at: Int8Array;
   readonly goal: Int8Array;
-  readonly action: Uint8Array;
+  readonly action: Uint8Array | Int8Array;
 }
 
 /** Nothing is known yet: [agent, location, action]. */

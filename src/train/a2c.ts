@@ -6,9 +6,14 @@
  *   V            the critic's estimate of the return                                        [T, B]
  *   G            return: G_t = r_t + γ (λ G_{t+1} + (1-λ) V_{t+1}), and 0 after the last step [T, B]
  *   advantage    "a2c": G - V, each agent its own critic;  "broadcast": G - mean_b V        [T, B]
+ *   own          1 where the action was the agent's own choice; 0 where a lesson took it    [T, B]
  *
- *   loss = 1/T Σ_t [ -mean_b( log π_t(a_t) · advantage_t ) + valueCoef · VL_t - entropyCoef · mean_b H(π_t) ]
+ *   loss = 1/T Σ_t [ -mean_b( own_t · log π_t(a_t) · advantage_t ) + valueCoef · VL_t - entropyCoef · mean_b H(π_t) ]
  *   VL   = mean_b (G - V)²   for "a2c";   mean over all pairs (i, j) of agents of (G_j - V_i)²   for "broadcast"
+ *
+ * With a teacher, whose advice [T, B, A] has a 1 for every action it might take, the loss has one more term:
+ *
+ *   teacherCoef · 1/T Σ_t mean_b( -log Σ_a advice_t[a] π_t(a) )
  *
  *   T steps per episode, B agents, A actions
  *
@@ -68,27 +73,42 @@ export interface StepMeans {
   readonly values: Tensor;
 }
 
-/** The loss and its three parts, averaged over steps and agents; `means`, where these are not all agents of the run. */
+/** What a loss may depend on besides. */
+export interface A2cExtras {
+  /** Where these are not all agents of the run. */
+  readonly means?: StepMeans | undefined;
+  /** Where not all actions were the agents' own. */
+  readonly own?: Tensor | undefined;
+  /** Where there is a teacher: its advice and the weight of it. */
+  readonly teaching?: { readonly advice: Tensor; readonly coef: Tensor | number } | undefined;
+}
+
+/** The loss and its parts, averaged over steps and agents. */
 export function a2cLoss(
   { logits, value: V }: AgentOutput,
   actions: Tensor,
   G: Tensor,
   { valueCoef, advantage }: Pick<A2cSettings, "valueCoef" | "advantage">,
   entropyCoef: Tensor | number,
-  means?: StepMeans,
-): { loss: Tensor; policyLoss: Tensor; valueLoss: Tensor; entropy: Tensor } {
-  const logPi = log(policyOf(logits));
+  { means, own, teaching }: A2cExtras = {},
+): { loss: Tensor; policyLoss: Tensor; valueLoss: Tensor; entropy: Tensor; teacherLoss?: Tensor } {
+  const pi = policyOf(logits);
+  const logPi = log(pi);
   const chosen = sum(mul(logPi, oneHot(actions, logits.shape.at(-1)!)), { axes: -1 });
   const overAgents = (x: Tensor): Tensor => mean(x, { axes: 1, keep: true });
   const meanReturn = means?.returns ?? overAgents(G);
   const baseline = advantage === "a2c" ? V : (means?.values ?? overAgents(V));
-  const policyLoss = neg(mean(mul(chosen, stopGradient(sub(G, baseline)))));
+  const difference = stopGradient(sub(G, baseline));
+  const policyLoss = neg(mean(mul(chosen, own ? mul(own, difference) : difference)));
   const spread = sub(G, meanReturn);
   const error = sub(advantage === "a2c" ? G : meanReturn, V);
   // mean_ij (G_j - V_i)² = mean_i (mean_j G_j - V_i)² + the variance of G
   const squares = mean(mul(error, error));
   const valueLoss = advantage === "a2c" ? squares : add(squares, mean(mul(spread, spread)));
-  const uncertainty = neg(mean(sum(mul(policyOf(logits), logPi), { axes: -1 })));
+  const uncertainty = neg(mean(sum(mul(pi, logPi), { axes: -1 })));
   const loss = sub(add(policyLoss, mul(valueLoss, valueCoef)), mul(uncertainty, entropyCoef));
-  return { loss, policyLoss, valueLoss, entropy: uncertainty };
+  const parts = { policyLoss, valueLoss, entropy: uncertainty };
+  if (!teaching) return { loss, ...parts };
+  const teacherLoss = neg(mean(log(sum(mul(pi, teaching.advice), { axes: -1 }))));
+  return { loss: add(loss, mul(teacherLoss, teaching.coef)), ...parts, teacherLoss };
 }

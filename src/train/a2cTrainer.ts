@@ -10,12 +10,13 @@ import {
   isSmall,
   nonFiniteIn,
   optimizerStep,
+  ratesFed,
   resultOf,
   scalars,
   type UpdateRates,
   type UpdateResult,
 } from "./agentTrainer.ts";
-import { StoredEpisode } from "./episodes.ts";
+import { type EpisodeReport, StoredEpisode } from "./episodes.ts";
 import { type Environment, rollout } from "./rollout.ts";
 
 /** Acting and learning as two compiled programs that share their weights. */
@@ -28,10 +29,10 @@ export class A2cTrainer extends AgentTrainer {
     super(agent, settings);
     this.options = { ...options, stopSpinning: true };
     this.actor = new Actor(agent, settings, this.state, actingOptions(agent, this.options));
-    this.stored = new StoredEpisode(this.actor);
+    this.stored = new StoredEpisode(this.actor, settings);
   }
 
-  rollout(environment: Environment, episode: number): Promise<number> {
+  rollout(environment: Environment, episode: number): Promise<EpisodeReport> {
     return this.stored.rollout(environment, episode);
   }
 
@@ -39,10 +40,10 @@ export class A2cTrainer extends AgentTrainer {
     return rollout(this.actor, environment, episode);
   }
 
-  async update({ learningRate, entropyCoef }: UpdateRates): Promise<UpdateResult> {
+  async update({ learningRate, ...rates }: UpdateRates): Promise<UpdateResult> {
     const program = await this.compiled();
     const returns = this.stored.returns(this.settings);
-    const feeds = { ...this.stored.feeds(), returns, learningRate, entropyCoef };
+    const feeds = { ...this.stored.feeds(), returns, learningRate, ...ratesFed(this.settings, rates) };
     const out = await program.run(feeds, undefined, (made) => nonFiniteIn(scalars(made)) === undefined);
     return resultOf(scalars(out));
   }

@@ -18,13 +18,14 @@ import {
   type LossNumbers,
   nonFiniteIn,
   optimizerStep,
+  ratesFed,
   resultOf,
   scalars,
   type UpdateRates,
   type UpdateResult,
 } from "./agentTrainer.ts";
-import { StoredEpisode } from "./episodes.ts";
-import { type Environment, rollout } from "./rollout.ts";
+import { type EpisodeReport, StoredEpisode } from "./episodes.ts";
+import { type Answers, type Environment, rollout } from "./rollout.ts";
 
 /** An episode to act in. */
 export interface RolloutOrder {
@@ -33,6 +34,8 @@ export interface RolloutOrder {
   /** Name of the environment that the group has its part of. */
   readonly environment: string;
   readonly episode: number;
+  /** Number of the lessons, if it is one. */
+  readonly lesson?: number | undefined;
   /** Whether it is to be learned from. */
   readonly store: boolean;
 }
@@ -44,8 +47,7 @@ export interface GroupMeans {
 }
 
 /** What a group made of an episode. */
-export interface GroupRollout {
-  readonly meanReturn: number;
+export interface GroupRollout extends EpisodeReport {
   /** Over the group's agents; of an episode that is learned from. */
   readonly means?: GroupMeans;
 }
@@ -57,12 +59,15 @@ export interface GroupGradients {
   readonly gradients: readonly Float32Array[];
 }
 
+/** What weighs the parts of the loss. */
+export type LossRates = Omit<UpdateRates, "learningRate">;
+
 /** Some of the agents of a run, in this thread or another. */
 export interface AgentGroup {
   /** Takes over weights and acts in an episode. */
   rollout(order: RolloutOrder): Promise<GroupRollout>;
   /** The gradient for the episode stored last; `means` are over the agents of all groups. */
-  gradients(means: GroupMeans, entropyCoef: number): Promise<GroupGradients>;
+  gradients(means: GroupMeans, rates: LossRates): Promise<GroupGradients>;
   /** Frees what the group holds. */
   release(): Promise<void>;
 }
@@ -83,33 +88,34 @@ export class LocalGroup implements AgentGroup {
   ) {
     this.state = new State(settings.seed);
     this.actor = new Actor(agent, settings, this.state, options);
-    this.stored = new StoredEpisode(this.actor);
+    this.stored = new StoredEpisode(this.actor, settings);
   }
 
-  async rollout({ weights, environment: name, episode, store }: RolloutOrder): Promise<GroupRollout> {
+  async rollout({ weights, environment: name, episode, lesson, store }: RolloutOrder): Promise<GroupRollout> {
     const environment = this.environments[name];
     if (!environment) throw new Error(`internal: a group of agents has no environment ${name}`);
     this.agent.parameters.forEach((parameter, i) => {
       this.state.set(stateAttrs(parameter)!.name, weights[i]!);
     });
+    environment.lesson = lesson;
     if (!store) return { meanReturn: await rollout(this.actor, environment, episode) };
-    const meanReturn = await this.stored.rollout(environment, episode);
+    const report = await this.stored.rollout(environment, episode);
     const { agents } = this.settings;
     const returns = this.stored.returns(this.settings);
     return {
-      meanReturn,
+      ...report,
       means: { returns: overAgents(returns, agents), values: overAgents(this.stored.values, agents) },
     };
   }
 
-  async gradients(means: GroupMeans, entropyCoef: number): Promise<GroupGradients> {
+  async gradients(means: GroupMeans, rates: LossRates): Promise<GroupGradients> {
     this.program ??= this.compile();
     const program = await this.program;
     const isFed = (name: string): boolean => program.plan.inputs.has(name);
     const out = await program.run({
       ...this.stored.feeds(),
       returns: this.stored.returns(this.settings),
-      entropyCoef,
+      ...ratesFed(this.settings, rates),
       ...(isFed("meanReturns") ? { meanReturns: means.returns } : {}),
       ...(isFed("meanValues") ? { meanValues: means.values } : {}),
     });
@@ -152,31 +158,32 @@ export class GroupedA2cTrainer extends AgentTrainer {
     super(agent, settings);
   }
 
-  async rollout(environment: Environment, episode: number): Promise<number> {
+  async rollout(environment: Environment, episode: number): Promise<EpisodeReport> {
     const made = await this.act(environment, episode, true);
     const mean = (pick: (means: GroupMeans) => Float32Array): Float32Array =>
       average(made.map(({ means }) => pick(means!)));
     this.means = { returns: mean(({ returns }) => returns), values: mean(({ values }) => values) };
-    return meanReturn(made);
+    return { meanReturn: meanReturn(made), answers: allAnswers(made.map(({ answers }) => answers)) };
   }
 
   async evaluate(environment: Environment, episode: number): Promise<number> {
     return meanReturn(await this.act(environment, episode, false));
   }
 
-  async update({ learningRate, entropyCoef }: UpdateRates): Promise<UpdateResult> {
+  async update({ learningRate, ...rates }: UpdateRates): Promise<UpdateResult> {
     const program = await this.compiled();
     const { means } = this;
     if (!means) throw new Error("internal: an update without an episode");
-    const made = await Promise.all(this.groups.map((group) => group.gradients(means, entropyCoef)));
+    const made = await Promise.all(this.groups.map((group) => group.gradients(means, rates)));
     const part = (name: keyof GroupGradients["numbers"]): number =>
-      made.reduce((total, { numbers }) => total + numbers[name], 0) / made.length;
+      made.reduce((total, { numbers }) => total + numbers[name]!, 0) / made.length;
     const numbers = (gradNorm: number): LossNumbers => ({
       loss: part("loss"),
       policyLoss: part("policyLoss"),
       valueLoss: part("valueLoss"),
       entropy: part("entropy"),
       gradNorm,
+      ...(this.settings.advised > 0 ? { teacherLoss: part("teacherLoss") } : {}),
     });
     const gradients = this.agent.parameters.map(
       (_, i) => [`gradient${i}`, average(made.map((of) => of.gradients[i]!))] as const,
@@ -206,12 +213,12 @@ export class GroupedA2cTrainer extends AgentTrainer {
   }
 
   /** All groups at once. A group in this thread blocks it only after the others have their orders. */
-  private act({ name }: Environment, episode: number, store: boolean): Promise<GroupRollout[]> {
+  private act({ name, lesson }: Environment, episode: number, store: boolean): Promise<GroupRollout[]> {
     if (name === undefined)
       throw new Error("internal: an environment that groups of agents share has a name");
     const weights = [...this.weightNames].map((weight) => this.state.get(weight).data as Float32Array);
     return Promise.all(
-      this.groups.map((group) => group.rollout({ weights, environment: name, episode, store })),
+      this.groups.map((group) => group.rollout({ weights, environment: name, episode, lesson, store })),
     );
   }
 }
@@ -234,4 +241,11 @@ function average(parts: readonly Float32Array[]): Float32Array {
 
 function meanReturn(made: readonly GroupRollout[]): number {
   return made.reduce((total, of) => total + of.meanReturn, 0) / made.length;
+}
+
+/** Of all groups; undefined where there is no lesson. */
+function allAnswers(parts: readonly (Answers | undefined)[]): Answers | undefined {
+  const known = parts.filter((part) => part !== undefined);
+  const sum = (name: keyof Answers): number => known.reduce((total, part) => total + part[name], 0);
+  return known.length > 0 ? { correct: sum("correct"), asked: sum("asked") } : undefined;
 }

@@ -6,7 +6,7 @@ import type { Program } from "../runtime/program.ts";
 import { State } from "../runtime/state.ts";
 import { type A2cSettings, a2cLoss, type StepMeans } from "./a2c.ts";
 import { type ActorSizes, actPrefix } from "./actor.ts";
-import type { ReturnSettings } from "./episodes.ts";
+import type { EpisodeReport, ReturnSettings } from "./episodes.ts";
 import { clipByNorm, globalNorm, type Optimizer } from "./optimizers.ts";
 import type { Environment } from "./rollout.ts";
 
@@ -17,6 +17,10 @@ export interface A2cTrainerSettings extends A2cSettings, ReturnSettings, ActorSi
   readonly clip: number;
   /** Seed of the weights. */
   readonly seed: number;
+  /** Whether there are episodes in which some actions are not the agents' own. */
+  readonly guided: boolean;
+  /** Actions that a teacher advises on, whose advice is learned from besides rewards; 0 for no teacher. */
+  readonly advised: number;
 }
 
 /** What may change from update to update. */
@@ -24,6 +28,16 @@ export interface UpdateRates {
   readonly learningRate: number;
   /** Weight of the policy's entropy. */
   readonly entropyCoef: number;
+  /** Weight of the teacher's advice, where agents have one. */
+  readonly teacherCoef?: number | undefined;
+}
+
+/** Rates as a program that learns is fed them. */
+export function ratesFed(
+  { advised }: Pick<A2cTrainerSettings, "advised">,
+  { entropyCoef, teacherCoef = 0 }: Omit<UpdateRates, "learningRate">,
+): Record<string, number> {
+  return { entropyCoef, ...(advised > 0 ? { teacherCoef } : {}) };
 }
 
 /** What one update gives. */
@@ -33,6 +47,8 @@ export interface UpdateResult {
   readonly valueLoss: number;
   readonly entropy: number;
   readonly gradNorm: number;
+  /** Of agents that have a teacher: how far the policy is from its advice, -log of the probability of advised actions. */
+  readonly teacherLoss?: number;
   /** Set when something was not finite: the weights were left as they had been. */
   readonly nonFinite?: string;
 }
@@ -54,8 +70,8 @@ export abstract class AgentTrainer {
     this.weightNames = new Set(this.state.names());
   }
 
-  /** Acts in a whole episode and stores it; gives the mean return of the agents. */
-  abstract rollout(environment: Environment, episode: number): Promise<number>;
+  /** Acts in a whole episode and stores it. */
+  abstract rollout(environment: Environment, episode: number): Promise<EpisodeReport>;
 
   /** Acts in a whole episode and stores nothing; gives the mean return of the agents. */
   abstract evaluate(environment: Environment, episode: number): Promise<number>;
@@ -104,11 +120,13 @@ export function episodeLoss(
   settings: A2cTrainerSettings,
   means?: StepMeans,
 ): ReturnType<typeof a2cLoss> {
-  const { agents: B, steps: T, observation: O } = settings;
+  const { agents: B, steps: T, observation: O, guided, advised: A } = settings;
   const activations = agent.savedActivations.map(({ name, shape }) => input(name, shape(B, T)));
   const output = agent.episode(input("x", [T, B, O]), activations);
   const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
-  return a2cLoss(output, actions, returns, settings, input("entropyCoef", []), means);
+  const teaching = A > 0 ? { advice: input("advice", [T, B, A]), coef: input("teacherCoef", []) } : undefined;
+  const own = guided ? input("own", [T, B]) : undefined;
+  return a2cLoss(output, actions, returns, settings, input("entropyCoef", []), { means, own, teaching });
 }
 
 /** Gradients, clipped, become new weights; the norm is that before clipping. */
@@ -135,6 +153,7 @@ export function scalars(out: Readonly<Record<string, HostData>>): LossNumbers {
     valueLoss: value("valueLoss"),
     entropy: value("entropy"),
     gradNorm: value("gradNorm"),
+    ...("teacherLoss" in out ? { teacherLoss: value("teacherLoss") } : {}),
   };
 }
 

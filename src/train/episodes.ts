@@ -2,12 +2,20 @@
 import { sizeOf } from "../graph/index.ts";
 import { type A2cSettings, returnsOf } from "./a2c.ts";
 import type { Actor } from "./actor.ts";
-import { type Environment, rollout } from "./rollout.ts";
+import { type Answers, type Environment, rollout } from "./rollout.ts";
 
 /** How rewards become returns. */
 export interface ReturnSettings extends Pick<A2cSettings, "discount" | "lambda"> {
   /** Rewards are multiplied by this before they are learned from. */
   readonly rewardScale: number;
+}
+
+/** What came of an episode. */
+export interface EpisodeReport {
+  /** Over the agents. */
+  readonly meanReturn: number;
+  /** Of a lesson: questions, and right answers. */
+  readonly answers?: Answers | undefined;
 }
 
 /** The last episode of an actor. */
@@ -18,32 +26,45 @@ export class StoredEpisode {
   /** The critic's estimates while acting, [T, B]. */
   readonly values: Float32Array;
   private readonly activations: readonly Float32Array[];
+  /** 1 where an action was the agent's own, [T, B]; absent where all are. */
+  private readonly own: Float32Array | undefined;
+  /** What a teacher advised, [T, B, A]. */
+  private readonly advice: Float32Array | undefined;
 
-  constructor(private readonly actor: Actor) {
+  constructor(
+    private readonly actor: Actor,
+    { guided, advised }: { readonly guided: boolean; readonly advised: number },
+  ) {
     const { agents: B, steps: T, observation: O } = actor.sizes;
     this.observations = new Float32Array(T * B * O);
     this.actions = new Int32Array(T * B);
     this.rewards = new Float32Array(T * B);
     this.values = new Float32Array(T * B);
+    this.advice = advised > 0 ? new Float32Array(T * B * advised) : undefined;
+    this.own = guided ? new Float32Array(T * B) : undefined;
     this.activations = actor.agent.savedActivations.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
   }
 
-  /** Acts in a whole episode and stores it; gives the mean return of the agents. */
-  rollout(environment: Environment, episode: number): Promise<number> {
+  /** Acts in a whole episode and stores it. */
+  async rollout(environment: Environment, episode: number): Promise<EpisodeReport> {
     const { agents: B, steps: T } = this.actor.sizes;
     const at = <A extends Float32Array | Int32Array>(whole: A, step: number): A =>
       whole.subarray((step * whole.length) / T, ((step + 1) * whole.length) / T) as A;
-    return rollout(this.actor, environment, episode, {
+    this.own?.fill(1);
+    const meanReturn = await rollout(this.actor, environment, episode, {
       buffers: (step) => ({
         observation: at(this.observations, step),
         actions: at(this.actions, step),
         activations: this.activations.map((whole) => at(whole, step)),
+        own: this.own && at(this.own, step),
+        advice: this.advice && at(this.advice, step),
       }),
       onStep: ({ step, value, rewards }) => {
         this.values.set(value, step * B);
         this.rewards.set(rewards, step * B);
       },
     });
+    return { meanReturn, answers: environment.answers?.() };
   }
 
   /** Returns of every step and agent, [T, B]. */
@@ -57,6 +78,12 @@ export class StoredEpisode {
     const saved = this.actor.agent.savedActivations.map(
       ({ name }, i) => [name, this.activations[i]!] as const,
     );
-    return { x: this.observations, actions: this.actions, ...Object.fromEntries(saved) };
+    return {
+      x: this.observations,
+      actions: this.actions,
+      ...(this.own ? { own: this.own } : {}),
+      ...(this.advice ? { advice: this.advice } : {}),
+      ...Object.fromEntries(saved),
+    };
   }
 }

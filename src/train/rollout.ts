@@ -1,10 +1,18 @@
 /** Acting: a whole episode of all agents, observe, act, sample, step. The one place that does it. */
 import type { Actor, Decision } from "./actor.ts";
 
+/** How many questions a lesson asked, and how many were answered as they should be. */
+export interface Answers {
+  readonly correct: number;
+  readonly asked: number;
+}
+
 /** Where agents act: all of them take a step together. */
 export interface Environment {
   /** Name by which threads know their part of it. */
   readonly name?: string;
+  /** Number of the lessons that the next episodes are; undefined for ordinary ones. */
+  lesson?: number | undefined;
   readonly agents: number;
   /** Steps per episode. */
   readonly steps: number;
@@ -13,6 +21,12 @@ export interface Environment {
   observe(into: Float32Array, offset: number): void;
   /** One action per agent; gives one reward per agent. */
   step(actions: Int32Array): Float32Array;
+  /** Replaces the actions of agents that are led, and writes 0 for them into `own`. */
+  guide?(actions: Int32Array, own: Float32Array): void;
+  /** Writes what a teacher would do now, [B, A]: 1 for every action it might take. Asked before every step of an episode. */
+  advise?(into: Float32Array): void;
+  /** Of the lesson so far. */
+  answers?(): Answers | undefined;
   /** Mean over the agents of the episode's return so far. */
   meanReturn(): number;
   /** Fills in one uniform number in [0, 1) per agent: what actions are sampled with. */
@@ -37,6 +51,10 @@ export interface StepBuffers {
   readonly actions: Int32Array;
   /** In the order of the agent's `savedActivations`. */
   readonly activations: readonly Float32Array[];
+  /** [B], of ones: 0 is written where an action is not the agent's own. */
+  readonly own?: Float32Array | undefined;
+  /** [B, A], where a teacher is to be asked. */
+  readonly advice?: Float32Array | undefined;
 }
 
 /** How a rollout is recorded. */
@@ -57,7 +75,7 @@ export async function rollout(
 ): Promise<number> {
   const { agents } = environment;
   const noise = new Float32Array(agents);
-  const own: StepBuffers = {
+  const spare: StepBuffers = {
     observation: new Float32Array(agents * actor.sizes.observation),
     actions: new Int32Array(agents),
     activations: [],
@@ -65,11 +83,13 @@ export async function rollout(
   await actor.start();
   environment.reset(episode);
   for (let step = 0; step < environment.steps; step++) {
-    const { observation, actions, activations } = buffers?.(step) ?? own;
+    const { observation, actions, activations, own: isOwn, advice } = buffers?.(step) ?? spare;
     environment.observe(observation, 0);
+    if (advice) environment.advise?.(advice);
     const decision = await actor.act(observation, activations);
     environment.noise(noise, episode, step);
     sampleActions(decision.policy, noise, actions);
+    if (isOwn) environment.guide?.(actions, isOwn);
     onAct?.(step);
     const rewards = environment.step(actions);
     onStep?.({ ...decision, step, observation, actions, rewards });

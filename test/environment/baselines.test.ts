@@ -7,6 +7,7 @@ import { shortestActions } from "../../src/environment/baselines.ts";
 import {
   checkBaselines,
   explorerBaseline,
+  explorerTeacher,
   GraphEnvironment,
   type Graphs,
   randomBaseline,
@@ -222,6 +223,44 @@ describe("the explorer", () => {
     for (const actions of succeeded) {
       expect(new Set(actions.slice(actions.indexOf(2)))).toEqual(new Set([2]));
     }
+  });
+
+  it("teaches agents that act for themselves: what it would do by what they have seen", () => {
+    const environment = world(graphs);
+    const [teacher, random] = [explorerTeacher(), randomBaseline(3, "train")];
+    const advice = new Float32Array(graphs.count * 3);
+    const [explorer, own] = [explorerBaseline(), new Uint8Array(graphs.count)];
+    environment.reset(2);
+    let [single, seenWay] = [0, 0];
+    const seen = new Map<number, number>();
+    while (!environment.done) {
+      teacher(environment, advice);
+      explorer(environment, own);
+      const { agentAt, rewardAt } = environment;
+      const before = { at: agentAt.slice(), goal: rewardAt.slice() };
+      for (let agent = 0; agent < graphs.count; agent++) {
+        const advised = [0, 1, 2].filter((action) => advice[agent * 3 + action] === 1);
+        // The explorer takes the first of them.
+        expect(own[agent]).toBe(advised[0]);
+        if (environment.stepsTaken === 0) expect(advised).toEqual([0, 1, 2]);
+        if (advised.length === 1) single++;
+        const pair = (action: number): number => (agent * 5 + agentAt[agent]!) * 3 + action;
+        const toGoal = [0, 1, 2].filter((action) => seen.get(pair(action)) === rewardAt[agent]);
+        if (toGoal.length === 0) continue;
+        expect(advised).toEqual(toGoal);
+        seenWay++;
+      }
+      const taken = new Uint8Array(graphs.count);
+      random(environment, taken);
+      const rewards = environment.step(taken);
+      for (const [agent, action] of taken.entries()) {
+        if (environment.previousAction[agent] === -1) continue;
+        const to = rewards[agent] === 10 ? before.goal[agent]! : agentAt[agent]!;
+        seen.set((agent * 5 + before.at[agent]!) * 3 + action, to);
+      }
+    }
+    expect(seenWay).toBeGreaterThan(500);
+    expect(single).toBeGreaterThan(1000);
   });
 
   it("gets more than twice what chance gets, and as much as knowing the graph once it has seen it", () => {

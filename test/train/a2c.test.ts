@@ -68,24 +68,35 @@ interface Sample {
   readonly V: Float64Array;
   readonly G: Float64Array;
   readonly actions: Float64Array;
+  /** 1 for every action that a teacher might take. */
+  readonly advice?: Float64Array;
+  /** 0 where an action was not the agent's own. */
+  readonly own?: Float64Array;
 }
+
+/** Weight of a teacher's advice. */
+const teacherCoef = 0.7;
 
 /** The loss in plain loops, from the specification; the advantage may be given, as if it were a constant. */
 function plainLoss(
-  { logits, V, G, actions }: Sample,
+  { logits, V, G, actions, advice, own }: Sample,
   [T, B, A]: readonly [number, number, number],
   { valueCoef, entropyCoef, advantage }: A2cSettings & { entropyCoef: number },
   frozenV = V,
 ) {
-  let [policyLoss, valueLoss, uncertainty] = [0, 0, 0];
+  let [policyLoss, valueLoss, uncertainty, teacherLoss] = [0, 0, 0, 0];
   for (let t = 0; t < T; t++) {
     for (let j = 0; j < B; j++) {
       const at = t * B + j;
       const row = logits.slice(at * A, (at + 1) * A);
       const total = row.reduce((sum, z) => sum + Math.exp(z), 0);
       const pi = row.map((z) => (Math.exp(z) / total + 1e-8) / (1 + A * 1e-8));
-      const logChosen = Math.log(pi[actions[at]!]!);
+      const logChosen = (own?.[at] ?? 1) * Math.log(pi[actions[at]!]!);
       uncertainty -= pi.reduce((sum, p) => sum + p * Math.log(p), 0) / (T * B);
+      if (advice) {
+        const advised = pi.reduce((sum, p, a) => sum + p * advice[at * A + a]!, 0);
+        teacherLoss -= Math.log(advised) / (T * B);
+      }
       if (advantage === "a2c") {
         policyLoss -= (logChosen * (G[at]! - frozenV[at]!)) / (T * B);
         valueLoss += (G[at]! - V[at]!) ** 2 / (T * B);
@@ -98,8 +109,8 @@ function plainLoss(
       }
     }
   }
-  const loss = policyLoss + valueCoef * valueLoss - entropyCoef * uncertainty;
-  return { loss, policyLoss, valueLoss, entropy: uncertainty };
+  const loss = policyLoss + valueCoef * valueLoss - entropyCoef * uncertainty + teacherCoef * teacherLoss;
+  return { loss, policyLoss, valueLoss, entropy: uncertainty, teacherLoss };
 }
 
 const sizes = [3, 4, 3] as const;
@@ -111,23 +122,39 @@ const sample: Sample = {
   actions: Float64Array.from({ length: T * B }, (_, i) => (i * 7) % A),
 };
 
-describe.each(["a2c", "broadcast"] as const)("loss with advantage %s", (advantage) => {
+const lesson = {
+  advice: Float64Array.from({ length: T * B * A }, (_, i) => ([0, 4, 5, 6].includes(i % 9) ? 1 : 0)),
+  own: Float64Array.from({ length: T * B }, (_, i) => (i % 5 === 0 ? 0 : 1)),
+};
+
+describe.each([
+  ["a2c", false],
+  ["broadcast", false],
+  ["a2c", true],
+] as const)("loss with advantage %s, in a lesson with a teacher: %s", (advantage, isTaught) => {
   const settings = { ...weights, advantage };
+  const taught: Sample = isTaught ? { ...sample, ...lesson } : sample;
+  const [advice, own] = [input("advice", [T, B, A]), input("own", [T, B])];
   const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
   const actions = input("actions", [T, B], "i32");
-  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropyCoef);
+  const extras = isTaught ? { own, teaching: { advice, coef: teacherCoef } } : {};
+  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropyCoef, extras);
   const given = new Map<Tensor, Value>([
     [logits, { shape: [T, B, A], data: sample.logits }],
     [V, { shape: [T, B], data: sample.V }],
     [G, { shape: [T, B], data: sample.G }],
     [actions, { shape: [T, B], data: sample.actions }],
+    [advice, { shape: [T, B, A], data: lesson.advice }],
+    [own, { shape: [T, B], data: lesson.own }],
   ]);
 
   test("equals plain loops over steps and agents", () => {
-    const want = plainLoss(sample, sizes, settings);
-    const names = ["loss", "policyLoss", "valueLoss", "entropy"] as const;
+    const want = plainLoss(taught, sizes, settings);
+    const always = ["loss", "policyLoss", "valueLoss", "entropy"] as const;
+    const names = isTaught ? ([...always, "teacherLoss"] as const) : always;
+    expect(Object.keys(parts).sort()).toEqual([...names].sort());
     const got = interpret(
-      names.map((name) => parts[name]),
+      names.map((name) => parts[name]!),
       given,
     );
     names.forEach((name, i) => {
@@ -138,7 +165,7 @@ describe.each(["a2c", "broadcast"] as const)("loss with advantage %s", (advantag
   test("the advantage is a constant to the gradient", () => {
     const [dLogits, dV] = interpret(grad(parts.loss, [logits, V]), given);
     const lossOf = (change: Partial<Sample>): number =>
-      plainLoss({ ...sample, ...change }, sizes, settings, sample.V).loss;
+      plainLoss({ ...taught, ...change }, sizes, settings, sample.V).loss;
     const close = { rtol: 1e-6, atol: 1e-8 };
     const wantLogits = centralDifferences((data) => lossOf({ logits: data }), sample.logits);
     expectClose(dLogits!.data, wantLogits, { ...close, label: "logits" });

@@ -45,6 +45,8 @@ async function update(
       seed: 3,
       optimizer: sgd(),
       rewardScale: 1,
+      guided: false,
+      advised: 0,
       clip: 0,
       discount: 0.9,
       lambda: 0.8,

@@ -13,10 +13,10 @@ import { baseRate, optimizersOf, startsAveraging } from "../../train/optimizerSe
 import { scheduleFactor } from "../../train/schedules.ts";
 import { SequenceEvaluator } from "../../train/sequenceEvaluator.ts";
 import { SequenceTrainer } from "../../train/sequenceTrainer.ts";
+import { Curriculum, placeSchema } from "../curriculum.ts";
 import type { Session, SessionContext, SessionData, SessionSnapshot } from "../kind.ts";
 import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { checkWords } from "../words.ts";
-import { Curriculum, placeSchema } from "./curriculum.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
 import { type Score, scoreStream } from "./score.ts";

@@ -89,7 +89,7 @@ const taskSchema = z.strictObject({
   sampling: samplingSchema.default({ name: "fixed" }),
   /** How hard they are. */
   difficulty: difficultySchema.prefault({}),
-  /** What comes before all this, stage by stage: `curriculum.ts`. */
+  /** What comes before all this, stage by stage: `../curriculum.ts`. */
   curriculum: z.array(stageSchema).default([]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
   data: z.string(),

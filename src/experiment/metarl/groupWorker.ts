@@ -10,7 +10,7 @@ const group = localGroup(workerData as GroupPlan);
 function answer(request: Exclude<GroupRequest, { call: "end" }>) {
   return request.call === "rollout"
     ? group.rollout(request.order)
-    : group.gradients(request.means, request.entropyCoef);
+    : group.gradients(request.means, request.rates);
 }
 
 async function handle(request: GroupRequest): Promise<void> {

@@ -1,6 +1,6 @@
 /** The agents of a run in groups: which agents are in each, and groups in threads of their own. */
 import { Worker } from "node:worker_threads";
-import { observationSize, sampleGraphSets } from "../../environment/index.ts";
+import { actions, observationSize, sampleGraphSets } from "../../environment/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import type { Agent } from "../../model/agents.ts";
 import { defaultThreads, nodeRuntime } from "../../runtime/node.ts";
@@ -10,6 +10,7 @@ import {
   type GroupMeans,
   type GroupRollout,
   LocalGroup,
+  type LossRates,
   type RolloutOrder,
 } from "../../train/agentGroups.ts";
 import { type A2cTrainerSettings, isSmall } from "../../train/agentTrainer.ts";
@@ -30,7 +31,7 @@ export interface GroupPlan {
 /** What is asked of a group in another thread. */
 export type GroupRequest =
   | { readonly call: "rollout"; readonly order: RolloutOrder }
-  | { readonly call: "gradients"; readonly means: GroupMeans; readonly entropyCoef: number }
+  | { readonly call: "gradients"; readonly means: GroupMeans; readonly rates: LossRates }
   | { readonly call: "end" };
 
 /** What it says: the result of the call, or why there is none. */
@@ -48,6 +49,8 @@ export function trainerSettings(
     agents,
     optimizer: optimizersOf(training.optimizer).first,
     steps: task.length,
+    guided: task.lessons.length > 0,
+    advised: training.teacher ? actions : 0,
     observation: observationSize,
   };
 }
@@ -101,8 +104,8 @@ class RemoteGroup implements AgentGroup {
     return this.call({ call: "rollout", order }) as Promise<GroupRollout>;
   }
 
-  gradients(means: GroupMeans, entropyCoef: number): Promise<GroupGradients> {
-    return this.call({ call: "gradients", means, entropyCoef }) as Promise<GroupGradients>;
+  gradients(means: GroupMeans, rates: LossRates): Promise<GroupGradients> {
+    return this.call({ call: "gradients", means, rates }) as Promise<GroupGradients>;
   }
 
   async release(): Promise<void> {

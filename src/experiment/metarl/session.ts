@@ -3,6 +3,7 @@ import { z } from "zod";
 import { sampleGraphSets } from "../../environment/index.ts";
 import { DataError } from "../../errors.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
+import { thousands } from "../../report/table.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
 import { mean } from "../../statistics.ts";
 import type { LoadedModel } from "../../store/modelFolder.ts";
@@ -12,6 +13,7 @@ import type { AgentTrainer, UpdateRates } from "../../train/agentTrainer.ts";
 import type { StepReport, Values } from "../../train/loop.ts";
 import { baseRate } from "../../train/optimizerSettings.ts";
 import { scheduleFactor } from "../../train/schedules.ts";
+import { Curriculum, placeSchema } from "../curriculum.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
 import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
@@ -25,17 +27,20 @@ export function openMetarl(settings: MetarlSettings, context: Omit<SessionContex
 
 /** An agent under training, with its graphs. */
 export class MetarlSession implements Session {
-  readonly data = { notes: [] };
+  readonly data: { readonly notes: readonly string[] };
   readonly trainer: AgentTrainer;
   readonly environments: Readonly<Record<"train" | "valid", AgentEnvironment>>;
   /** Episodes on validation graphs so far: each has places and actions of its own. */
   private evaluated = 0;
+  private curriculum: Curriculum;
 
   constructor(
     private readonly settings: MetarlSettings,
     { threads, device }: Omit<SessionContext, "env">,
   ) {
     const { task, system, training } = settings;
+    this.data = { notes: notesOn(settings) };
+    this.curriculum = curriculumOf(task);
     const graphs = sampleGraphSets(task.graphSeed, training.agents);
     const environment = (split: "train" | "valid"): AgentEnvironment =>
       makeEnvironment(task, graphs[split], training.seed, split);
@@ -54,21 +59,37 @@ export class MetarlSession implements Session {
 
   async step(episode: number): Promise<StepReport> {
     const rates = this.ratesAt(episode);
-    const meanReturn = await this.trainer.rollout(this.environments.train, episode);
+    const { stage } = this.curriculum;
+    const { train } = this.environments;
+    train.lesson = stage;
+    const { meanReturn, answers = { correct: 0, asked: 0 } } = await this.trainer.rollout(train, episode);
     const { nonFinite, ...values } = await this.trainer.update(rates);
+    this.curriculum.count(answers.correct, answers.asked);
     return {
-      means: { return: meanReturn, ...values },
-      latest: { learningRate: rates.learningRate },
+      means: {
+        return: meanReturn,
+        ...values,
+        ...(stage === undefined ? {} : { answers: [answers.correct, answers.asked] as const }),
+      },
+      latest: { learningRate: rates.learningRate, ...(stage === undefined ? {} : { stage: stage + 1 }) },
       work: 1,
       ...(nonFinite === undefined ? {} : { nonFinite }),
     };
   }
 
   private ratesAt(step: number): UpdateRates {
-    const { optimizer, schedule, entropyCoef, finalEntropyRatio, episodes: steps } = this.settings.training;
+    const {
+      optimizer,
+      schedule,
+      entropyCoef,
+      finalEntropyRatio,
+      teacher,
+      episodes: steps,
+    } = this.settings.training;
     return {
       learningRate: baseRate(optimizer, false) * scheduleFactor(schedule, { step, steps }),
       entropyCoef: entropyCoef * (1 - (1 - finalEntropyRatio) * (step / steps)),
+      teacherCoef: teacher && teacher.coef * Math.max(0, 1 - step / teacher.episodes),
     };
   }
 
@@ -91,13 +112,16 @@ export class MetarlSession implements Session {
   }
 
   async restore({ path, model, optimizer, state }: Parameters<Session["restore"]>[0]): Promise<void> {
-    this.evaluated = evaluatedIn(state, path);
+    const { evaluated, lessons } = stateIn(state, path);
+    this.evaluated = evaluated;
+    this.curriculum = curriculumOf(this.settings.task, lessons);
     await this.trainer.restore(new Map([...toHost(model), ...toHost(optimizer)]), path);
   }
 
   snapshot(): SessionSnapshot {
     const { model, optimizer } = this.trainer.snapshot();
-    return { model: toTensors(model), optimizer: toTensors(optimizer), state: { evaluated: this.evaluated } };
+    const state = { evaluated: this.evaluated, lessons: this.curriculum.saved() };
+    return { model: toTensors(model), optimizer: toTensors(optimizer), state };
   }
 
   release(): Promise<void> {
@@ -105,11 +129,37 @@ export class MetarlSession implements Session {
   }
 }
 
-const stateSchema = z.strictObject({ evaluated: z.int().min(0) });
+/** Stages of lessons, at the place where training stands. */
+function curriculumOf({ lessons }: MetarlSettings["task"], place?: z.infer<typeof placeSchema>): Curriculum {
+  return new Curriculum(
+    lessons.map(({ until, episodes: steps }) => ({ until, steps })),
+    place,
+  );
+}
 
-function evaluatedIn(state: unknown, path: string): number {
+/** What is to be known of the episodes that are learned from. */
+function notesOn({ task, training: { teacher } }: MetarlSettings): string[] {
+  const stages = task.lessons.map(({ extra, until, episodes }) => {
+    const edges = extra === 0 ? "four edges" : `four to ${4 + extra} edges`;
+    return `${edges} are shown and ways of two asked for until ${100 * until} % are right, at most ${thousands(episodes)} episodes`;
+  });
+  return [
+    ...(stages.length > 0 ? [`lessons come first: ${stages.join(", then ")}`] : []),
+    ...(teacher
+      ? [`for ${thousands(teacher.episodes)} episodes the explorer's advice is learned from, less and less`]
+      : []),
+  ];
+}
+
+const stateSchema = z.strictObject({
+  evaluated: z.int().min(0),
+  /** Where the lessons stand; absent before there were any. */
+  lessons: placeSchema.optional(),
+});
+
+function stateIn(state: unknown, path: string): z.infer<typeof stateSchema> {
   const parsed = stateSchema.safeParse(state);
-  if (parsed.success) return parsed.data.evaluated;
+  if (parsed.success) return parsed.data;
   throw new DataError(`${path}/trainer_state.json: not the state of a meta-RL run`, {
     reason: z.prettifyError(parsed.error),
     hint: "resume from another checkpoint with --from",

@@ -9,6 +9,18 @@ import { type Experiment, loopFields, untilLastStep } from "../kind.ts";
 
 const fraction = z.number().min(0).max(1);
 
+/** A stage of lessons: edges are shown, and ways of two steps asked for (src/environment/lessons.ts). */
+const lessonSchema = z.strictObject({
+  /** At most so many edges are shown besides the four of the fork that is asked about. */
+  extra: z.int().min(0).max(20),
+  /** Probability that the two edges of a way are shown as one walk. */
+  joined: fraction,
+  /** The share of right answers at which the stage ends. */
+  until: fraction,
+  /** Episodes after which it ends in any case. */
+  episodes: z.int().min(1).max(0x7fffffff),
+});
+
 /** The graphs and their rules; see docs/meta-rl.md. */
 const taskSchema = z.strictObject({
   name: z.literal("metarl"),
@@ -24,6 +36,8 @@ const taskSchema = z.strictObject({
   graphSeed: z.int().min(0).max(0xffffffff),
   /** Steps per episode. */
   length: z.int().min(1).max(1000),
+  /** What comes before ordinary episodes, stage by stage. */
+  lessons: z.array(lessonSchema).default([]),
 });
 
 const trainingSchema = z.strictObject({
@@ -49,6 +63,8 @@ const trainingSchema = z.strictObject({
   finalEntropyRatio: fraction,
   /** a2c: return minus the agent's own value; broadcast: minus the mean value of all agents. See src/train/a2c.ts. */
   advantage: z.enum(["a2c", "broadcast"]),
+  /** The explorer as a teacher (src/environment/explorer.ts): the weight of its advice, which falls to 0 in so many episodes. */
+  teacher: z.strictObject({ coef: z.number().min(0), episodes: z.int().min(1).max(0x7fffffff) }).optional(),
   /** Episodes on the validation graphs at an evaluation. */
   evalEpisodes: z.int().min(1).max(1000),
 });
@@ -109,6 +125,7 @@ export const releasedTask: MetarlSettings["task"] = {
   rules: "released",
   graphSeed: 666,
   length: 30,
+  lessons: [],
 };
 
 /** The paper's agent as the authors released it: 10,933 weights. */

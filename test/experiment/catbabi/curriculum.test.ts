@@ -1,13 +1,13 @@
 /** A curriculum: when its stages end, what is read in each, and a run that is resumed in the middle of one. */
 import { describe, expect, test } from "vitest";
 import { openStream } from "../../../src/data/sources/open.ts";
-import { Curriculum } from "../../../src/experiment/catbabi/curriculum.ts";
 import {
   type CatbabiSettings,
   catbabiSchema,
   catbabiTask,
 } from "../../../src/experiment/catbabi/settings.ts";
 import { openStories } from "../../../src/experiment/catbabi/stories.ts";
+import { Curriculum } from "../../../src/experiment/curriculum.ts";
 import { expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
 
 type Stage = CatbabiSettings["task"]["curriculum"][number];

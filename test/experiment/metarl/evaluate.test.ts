@@ -75,7 +75,7 @@ describe("an agent", () => {
     try {
       for (const [name, { data }] of Object.entries(model)) trainer.state.set(name, data as Float32Array);
       for (let i = 0; i < 3; i++) {
-        reached += (await trainer.rollout(environment, 2 ** 31 + i)) / 3;
+        reached += (await trainer.rollout(environment, 2 ** 31 + i)).meanReturn / 3;
         random += runBaseline(environment.graphs, 2 ** 31 + i, randomBaseline(1, split)) / 3;
       }
     } finally {

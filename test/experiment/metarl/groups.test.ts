@@ -22,10 +22,14 @@ import { type AgentGroup, GroupedA2cTrainer } from "../../../src/train/agentGrou
 import type { AgentTrainer } from "../../../src/train/agentTrainer.ts";
 import { expectClose } from "../../support/check.ts";
 
+/** Lessons, and a teacher. */
+const taught: Partial<MetarlSettings["training"]> = { teacher: { coef: 1, episodes: 10 } };
+const lessons = [{ extra: 2, joined: 0.5, until: 1, episodes: 100 }];
+
 function settingsOf(change: Partial<MetarlSettings["training"]> = {}, name = "fwm"): MetarlSettings {
   const { settings } = requireExperiment("metarl-fwm") as MetarlExperiment;
   return metarlSchema.parse({
-    task: { ...settings.task, length: 6 },
+    task: change.teacher ? { ...settings.task, length: 12, lessons } : { ...settings.task, length: 6 },
     system: name === "fwm" ? { ...settings.system, hidden: 8, memory: 4 } : { name, hidden: 8 },
     training: { ...settings.training, agents: 6, clip: 0.5, ...change },
   });
@@ -50,8 +54,10 @@ async function train(trainer: AgentTrainer, settings: MetarlSettings, [from, to]
   );
   const told: Record<string, number>[] = [];
   for (let episode = from; episode < to; episode++) {
-    const meanReturn = await trainer.rollout(environment!, episode);
-    told.push({ meanReturn, ...(await trainer.update({ learningRate: 1e-2, entropyCoef: 0.03 })) } as never);
+    environment!.lesson = task.lessons.length > 0 ? 0 : undefined;
+    const { meanReturn, answers } = await trainer.rollout(environment!, episode);
+    const rates = { learningRate: 1e-2, entropyCoef: 0.03, teacherCoef: 0.5 };
+    told.push({ meanReturn, ...answers, ...(await trainer.update(rates)) } as never);
   }
   const { model, optimizer } = trainer.snapshot();
   const saved = [...model, ...optimizer].map(([name, { data }]) => [name, data as Float32Array] as const);
@@ -60,11 +66,12 @@ async function train(trainer: AgentTrainer, settings: MetarlSettings, [from, to]
 
 describe("an update of groups is that of all agents", () => {
   test.each([
-    ["fwm", "broadcast", 2],
-    ["fwm", "a2c", 3],
-    ["lstm", "broadcast", 2],
-  ] as const)("%s, advantage %s, %i groups", async (name, advantage, count) => {
-    const settings = settingsOf({ advantage, lambda: 0.9 }, name);
+    ["fwm", "broadcast", 2, {}],
+    ["fwm", "a2c", 3, {}],
+    ["fwm", "a2c", 2, taught],
+    ["lstm", "broadcast", 2, {}],
+  ] as const)("%s, advantage %s, %i groups, %o", async (name, advantage, count, change) => {
+    const settings = settingsOf({ advantage, lambda: 0.9, ...change }, name);
     const [one, many] = [
       new A2cTrainer(buildAgent(settings.system, agentSizes), trainerSettings(settings), options),
       grouped(settings, localGroups(settings, count)),
@@ -95,32 +102,38 @@ describe("an update of groups is that of all agents", () => {
   });
 });
 
-test("a group in another thread gives the bits of one in this thread, and an update resumes exactly", async () => {
-  const settings = settingsOf();
-  const trainers = [
-    grouped(settings, openGroups(settings, 2)),
-    grouped(settings, localGroups(settings, 2)),
-    grouped(settings, localGroups(settings, 2)),
-  ] as const;
-  const [threads, local, resumed] = trainers;
-  try {
-    const want = await train(local, settings);
-    expect(await train(threads, settings)).toEqual(want);
-    await train(resumed, settings, [0, 1]);
-    const { model, optimizer } = resumed.snapshot();
-    const again = grouped(settings, localGroups(settings, 2));
+test.each([
+  ["ordinary episodes", {}],
+  ["lessons", taught],
+] as const)(
+  "%s: a group in another thread gives the bits of one in this thread, and an update resumes exactly",
+  async (_, change) => {
+    const settings = settingsOf(change);
+    const trainers = [
+      grouped(settings, openGroups(settings, 2)),
+      grouped(settings, localGroups(settings, 2)),
+      grouped(settings, localGroups(settings, 2)),
+    ] as const;
+    const [threads, local, resumed] = trainers;
     try {
-      await again.restore(new Map([...model, ...optimizer]), "test");
-      const rest = await train(again, settings, [1, 3]);
-      expect(rest.told).toEqual(want.told.slice(1));
-      expect(rest.saved).toEqual(want.saved);
+      const want = await train(local, settings);
+      expect(await train(threads, settings)).toEqual(want);
+      await train(resumed, settings, [0, 1]);
+      const { model, optimizer } = resumed.snapshot();
+      const again = grouped(settings, localGroups(settings, 2));
+      try {
+        await again.restore(new Map([...model, ...optimizer]), "test");
+        const rest = await train(again, settings, [1, 3]);
+        expect(rest.told).toEqual(want.told.slice(1));
+        expect(rest.saved).toEqual(want.saved);
+      } finally {
+        await again.release();
+      }
     } finally {
-      await again.release();
+      for (const trainer of trainers) await trainer.release();
     }
-  } finally {
-    for (const trainer of trainers) await trainer.release();
-  }
-});
+  },
+);
 
 test("what goes wrong in another thread is thrown here, and later calls say so too", async () => {
   const settings = settingsOf();

@@ -68,6 +68,7 @@ describe("experiments", () => {
       "metarl-fwm": 10_933,
       "metarl-fwm-corrected": 10_933,
       "metarl-fwm-tuned": 10_933,
+      "metarl-fwm-lessons": 10_933,
       "metarl-lstm-512": 1_089_540,
       "metarl-lstm-512-tuned": 1_089_540,
       "metarl-lstm-1024": 4_276_228,
@@ -155,7 +156,7 @@ describe("a run", () => {
     return { signal: controller.signal, callbacks: { onStep } };
   }
 
-  test.each(["metarl-fwm", "metarl-lstm-512", "metarl-fwm-tuned"] as const)(
+  test.each(["metarl-fwm", "metarl-lstm-512", "metarl-fwm-tuned", "metarl-fwm-lessons"] as const)(
     "%s: stopped twice and resumed, it has the numbers and the bytes of one that never stopped",
     async (name) => {
       const [whole, parts] = [join(scratch, `${name}-whole`), join(scratch, `${name}-parts`)];
@@ -204,6 +205,49 @@ describe("a run", () => {
       (seed) => openMetarl(settingsOf("metarl-fwm", { training: { seed } }), {}).environments.train.graphs,
     );
     expect(graphs[0]!.graphs).toEqual(graphs[1]!.graphs);
+  });
+
+  test("a teacher's advice counts less with every episode, and nothing in the end", async () => {
+    /** The weights after one episode, in which a teacher's advice weighs less than at first, from the fifth on nothing. */
+    const learned = async (episode: number, coef?: number): Promise<number[]> => {
+      const teacher = coef === undefined ? undefined : { coef, episodes: 5 };
+      const training = { ...small.training, seed: 4, teacher };
+      const session = openMetarl(settingsOf("metarl-fwm", { ...small, training }), { threads: 1 });
+      try {
+        const { means } = await session.step(episode);
+        expect("teacherLoss" in means).toBe(coef !== undefined);
+        return Object.values(session.snapshot().model).flatMap(({ data }) => [...(data as Float32Array)]);
+      } finally {
+        await session.release();
+      }
+    };
+    const alone = await learned(5);
+    expectClose(await learned(5, 1), Float64Array.from(alone), { rtol: 1e-4, atol: 1e-6 });
+    expect(await learned(4, 1)).not.toEqual(await learned(4, 0));
+  });
+
+  test("lessons come first, stage by stage, and are told of in the metrics", async () => {
+    const stage = { extra: 0, joined: 0, until: 1, episodes: 3 };
+    const lessons = [stage, { ...stage, extra: 2, episodes: 4 }];
+    const session = openMetarl(settingsOf("metarl-fwm", { ...small, task: { length: 12, lessons } }), {
+      threads: 1,
+    });
+    try {
+      expect(session.data.notes).toEqual([
+        "lessons come first: four edges are shown and ways of two asked for until 100 % are right, at most 3 episodes, " +
+          "then four to 6 edges are shown and ways of two asked for until 100 % are right, at most 4 episodes",
+      ]);
+      const stages: unknown[] = [];
+      for (let episode = 0; episode < 8; episode++) {
+        const { latest, means } = await session.step(episode);
+        stages.push(latest?.stage);
+        expect("answers" in means, `episode ${episode}`).toBe(episode < 7);
+        await session.evaluate(never);
+      }
+      expect(stages).toEqual([1, 1, 1, 2, 2, 2, 2, undefined]);
+    } finally {
+      await session.release();
+    }
   });
 
   test("a finished run asks for more steps", async () => {

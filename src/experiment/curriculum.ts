@@ -1,9 +1,13 @@
-/** Where training stands in a curriculum: stages of some tasks' stories, each until they are learned. */
+/** Where training stands in a curriculum: stages of stories or lessons, each until they are learned. */
 import { z } from "zod";
-import type { CatbabiSettings } from "./settings.ts";
 
-/** A stage of a curriculum. */
-type Stage = CatbabiSettings["task"]["curriculum"][number];
+/** A stage of a curriculum, as far as its end goes. */
+export interface Stage {
+  /** The training accuracy at which it ends. */
+  readonly until: number;
+  /** Steps after which it ends in any case. */
+  readonly steps: number;
+}
 
 /** Steps whose answers are counted together. */
 const counted = 25;

@@ -1,0 +1,41 @@
+/**
+ * The paper's agent in the authors' environment, taught to plan: lessons come first, in which it is shown a few edges and
+ * asked for ways of two steps, and in the first half of training it hears what the explorer would do.
+ */
+import { metarlExperiment } from "../src/experiment/metarl/settings.ts";
+import tuned from "./metarl-fwm-tuned.ts";
+
+export default metarlExperiment({
+  ...tuned,
+  description: "meta-RL on random graphs, FWM 32/16, lessons and a teacher first",
+  settings: {
+    ...tuned.settings,
+    task: {
+      ...tuned.settings.task,
+      lessons: [
+        { extra: 0, joined: 0, until: 0.9, episodes: 2_000 },
+        { extra: 4, joined: 0.5, until: 0.9, episodes: 1_000 },
+      ],
+    },
+    training: {
+      ...tuned.settings.training,
+      episodes: 5_000,
+      optimizer: {
+        name: "muon",
+        learningRate: 0.015,
+        momentum: 0.95,
+        iterations: 5,
+        byAdam: ["policy.W", "value.W"],
+        blocks: { "lstm.Wx": 4, "lstm.Wh": 4 },
+        lrRatios: {},
+        beta1: 0.9,
+        beta2: 0.999,
+        eps: 1e-4,
+        weightDecay: 0,
+      },
+      schedule: { name: "linear", warmup: 0, decayStart: 0, finalLrRatio: 0.02 },
+      discount: 0.7,
+      teacher: { coef: 1, episodes: 2_500 },
+    },
+  },
+});

@@ -1,0 +1,157 @@
+/** Lessons: what they show is true of the graph, what they ask follows from it and from nothing less than two edges. */
+import { describe, expect, test } from "vitest";
+import { GraphEnvironment, Lessons, sampleGraphSets } from "../../src/environment/index.ts";
+
+const { train: graphs } = sampleGraphSets(5, 300, 1);
+const [seed, episode] = [3, 7];
+
+interface Step {
+  readonly at: number;
+  readonly goal: number;
+  readonly action: number;
+  readonly isOwn: boolean;
+  readonly reward: number;
+}
+
+/** One episode of lessons: the steps of every agent; `act` chooses for those that are not led. */
+function teach(
+  settings: { extra: number; joined: number },
+  act: (agent: number, steps: readonly Step[], at: number, goal: number) => number,
+  { first = 0, agents = graphs.count }: { first?: number; agents?: number } = {},
+) {
+  const next = graphs.next.slice(first * 15, (first + agents) * 15);
+  const environment = new GraphEnvironment({
+    graphs: { count: agents, next },
+    seed,
+    split: "train",
+    rules: "released",
+    firstAgent: first,
+  });
+  const lessons = new Lessons(environment, seed, first);
+  const taken: Step[][] = Array.from({ length: agents }, () => []);
+  environment.reset(episode);
+  lessons.begin(settings);
+  while (!environment.done) {
+    const [at, goal] = [environment.agentAt.slice(), environment.rewardAt.slice()];
+    const actions = Int32Array.from(taken, (steps, agent) => act(agent, steps, at[agent]!, goal[agent]!));
+    const own = new Float32Array(agents).fill(1);
+    lessons.guide(actions, own);
+    const rewards = environment.step(actions);
+    lessons.follow();
+    taken.forEach((steps, agent) => {
+      const isOwn = own[agent] === 1;
+      steps.push({
+        at: at[agent]!,
+        goal: goal[agent]!,
+        action: actions[agent]!,
+        isOwn,
+        reward: rewards[agent]!,
+      });
+    });
+  }
+  return { taken, answers: lessons.answers() };
+}
+
+const toOf = (agent: number, from: number, action: number): number =>
+  graphs.next[(agent * 5 + from) * 3 + action]!;
+
+/** Edges that an agent was led along: [from, action, to]. */
+const shown = (agent: number, steps: readonly Step[]): number[][] =>
+  steps.filter(({ isOwn }) => !isOwn).map(({ at, action }) => [at, action, toOf(agent, at, action)]);
+
+/** Actions that begin a way of two shown edges to the goal. */
+function waysOfTwo(edges: readonly number[][], at: number, goal: number): number[] {
+  return edges
+    .filter(([from, , mid]) => from === at && edges.some(([f, , t]) => f === mid && t === goal))
+    .map(([, action]) => action!);
+}
+
+describe.each([
+  { extra: 0, joined: 0 },
+  { extra: 4, joined: 0.5 },
+  { extra: 0, joined: 1 },
+])("lessons with %o", (settings) => {
+  const random = (agent: number, steps: readonly Step[]): number => (agent * 7 + steps.length * 5) % 3;
+  const { taken } = teach(settings, random);
+  const taught = taken.map((steps, agent) => ({ agent, steps })).filter(({ steps }) => !steps[0]!.isOwn);
+
+  test("nearly all graphs have a fork; without one the episode is an ordinary one", () => {
+    expect(taught.length / graphs.count).toBeGreaterThan(0.85);
+    const environment = new GraphEnvironment({ graphs, seed, split: "train", rules: "released" });
+    environment.reset(episode);
+    for (const [agent, steps] of taken.entries()) {
+      if (!steps[0]!.isOwn) continue;
+      expect(steps.every(({ isOwn }) => isOwn)).toBe(true);
+      expect([steps[0]!.at, steps[0]!.goal]).toEqual([
+        environment.agentAt[agent],
+        environment.rewardAt[agent],
+      ]);
+    }
+  });
+
+  test("agents are led along edges of their graph, four and up to so many more, and no further", () => {
+    const counts = new Set<number>();
+    for (const { agent, steps } of taught) {
+      const guided = steps.findIndex(({ isOwn }) => isOwn);
+      expect(steps.slice(guided).every(({ isOwn }) => isOwn)).toBe(true);
+      counts.add(guided);
+      for (const { at, action, goal, reward } of steps.slice(0, guided)) {
+        const to = toOf(agent, at, action);
+        expect(to).not.toBe(-1);
+        expect(reward).toBe(to === goal ? 10 : 0);
+      }
+      // The last walk ends at its reward like every other, and a question follows.
+      expect(steps[guided - 1]!.reward).toBe(10);
+    }
+    const want = Array.from({ length: settings.extra + 1 }, (_, i) => 4 + i);
+    expect([...counts].sort()).toEqual(want);
+  });
+
+  test("walks are of one edge, or the two edges of a way are one", () => {
+    const moves = taught.flatMap(({ steps }) => steps.filter(({ isOwn, reward }) => !isOwn && reward === 0));
+    if (settings.joined === 0) expect(moves).toHaveLength(0);
+    else expect(moves.length / taught.length / 2).toBeCloseTo(settings.joined, 1);
+  });
+
+  test("a question has one answer, two shown edges from its reward, and a wrong edge beside it", () => {
+    for (const { agent, steps } of taught) {
+      const edges = shown(agent, steps);
+      const first = steps[edges.length]!;
+      const right = waysOfTwo(edges, first.at, first.goal);
+      expect(new Set(right.map((action) => toOf(agent, first.at, action))).size).toBe(1);
+      const out = edges.filter(([from]) => from === first.at).map(([, , to]) => to);
+      expect(out).not.toContain(first.goal);
+      expect(new Set(out).size).toBeGreaterThan(1);
+    }
+  });
+});
+
+test("answers are counted: all of them right, none, and by chance", () => {
+  const settings = { extra: 4, joined: 0.5 };
+  const knowing = (agent: number, steps: readonly Step[], at: number, goal: number): number => {
+    const edges = shown(agent, steps);
+    const direct = edges.find(([from, , to]) => from === at && to === goal);
+    return direct?.[1] ?? waysOfTwo(edges, at, goal)[0] ?? 0;
+  };
+  const all = teach(settings, knowing).answers;
+  expect(all.asked).toBeGreaterThan(2 * graphs.count);
+  expect(all.correct).toBe(all.asked);
+  const wrong = teach(
+    settings,
+    (agent, steps, at, goal) => (knowing(agent, steps, at, goal) + 1) % 3,
+  ).answers;
+  expect(wrong.asked).toBeGreaterThan(graphs.count / 2);
+  // Two actions may lead to the same location, and both may have been shown.
+  expect(wrong.correct).toBeLessThan(0.05 * wrong.asked);
+  const chance = teach(settings, (agent, steps) => (agent * 7 + steps.length * 5) % 3).answers;
+  expect(chance.correct / chance.asked).toBeGreaterThan(0.2);
+  expect(chance.correct / chance.asked).toBeLessThan(0.5);
+});
+
+test("some of many agents have the lessons they have among all, and episodes differ", () => {
+  const act = (agent: number, steps: readonly Step[]): number => (agent + steps.length) % 3;
+  const settings = { extra: 4, joined: 0.5 };
+  const whole = teach(settings, act).taken;
+  const part = teach(settings, (agent, steps) => act(agent + 100, steps), { first: 100, agents: 50 }).taken;
+  expect(part).toEqual(whole.slice(100, 150));
+});
