@@ -21,6 +21,9 @@ export const purpose = {
   validAction: 7,
   /** What is shown and asked in lessons. */
   lesson: 8,
+  /** The same as above on the fresh graphs. */
+  freshPlaces: 9,
+  freshAction: 10,
 } as const;
 
 /** One of the values of {@link purpose}. */

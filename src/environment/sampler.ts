@@ -32,20 +32,20 @@ export interface Graphs {
 }
 
 /** The sets of an experiment. */
-const graphSplits = ["train", "valid", "test"] as const;
+const graphSplits = ["train", "valid", "test", "fresh"] as const;
 
 /** The name of a set. */
 export type GraphSplit = (typeof graphSplits)[number];
 
-/** The three sets of an experiment: no graph of one equals a graph of another. */
+/** The four sets of an experiment: no graph of one equals a graph of another. */
 export type GraphSets = Readonly<Record<GraphSplit, Graphs>>;
 
 const tableSize = states * actions;
 
 /**
- * Draws the test graphs, then the training graphs, then the validation graphs from one seed; a graph of an earlier set
- * is drawn again. The paper has 600 for training and for testing, one per agent, and none for validation; the released
- * code's seed is 666.
+ * Draws the test graphs, then the training graphs, the validation graphs and the fresh ones from one seed; a graph of an
+ * earlier set is drawn again. The paper has 600 for training and for testing, one per agent, and none for validation; the
+ * released code's seed is 666. Fresh ones, as many as for validation, are for agents whose recipe was tuned on the test graphs.
  */
 export function sampleGraphSets(
   seed: number,
@@ -55,8 +55,9 @@ export function sampleGraphSets(
 ): GraphSets {
   const { graphs: test, candidate } = sampleGraphs(seed, testCount);
   const { graphs: train, candidate: next } = sampleGraphs(seed, trainCount, candidate, [test]);
-  const { graphs: valid } = sampleGraphs(seed, validCount, next, [test, train]);
-  return { train, valid, test };
+  const { graphs: valid, candidate: last } = sampleGraphs(seed, validCount, next, [test, train]);
+  const { graphs: fresh } = sampleGraphs(seed, validCount, last, [test, train, valid]);
+  return { train, valid, test, fresh };
 }
 
 /**

@@ -92,8 +92,8 @@ describe("every sampled graph", () => {
   it("has ten edges, no loops, ways in and out of every state, and is connected and aperiodic", () => {
     fc.assert(
       fc.property(fc.nat(0xffffffff), (seed) => {
-        const { train, valid, test } = sampleGraphSets(seed, 20, 7, 5);
-        for (const graphs of [train, valid, test]) {
+        const { train, valid, test, fresh } = sampleGraphSets(seed, 20, 7, 5);
+        for (const graphs of [train, valid, test, fresh]) {
           for (let graph = 0; graph < graphs.count; graph++) {
             const A = adjacency(graphs, graph);
             expect(A.flat(2).reduce((sum, entry) => sum + entry, 0)).toBe(10);
@@ -144,11 +144,13 @@ describe("every sampled graph", () => {
 describe("the sets", () => {
   it("are 600 graphs each, and none of one is in another, for many seeds", () => {
     for (let seed = 0; seed < 20; seed++) {
-      const { train, valid, test } = sampleGraphSets(seed);
-      expect([train.count, valid.count, test.count]).toEqual([600, 600, 600]);
+      const { train, valid, test, fresh } = sampleGraphSets(seed);
+      expect([train.count, valid.count, test.count, fresh.count]).toEqual([600, 600, 600, 600]);
       const [learned, tested] = [new Set(tables(train)), new Set(tables(test))];
       expect(tables(train).filter((table) => tested.has(table))).toEqual([]);
       expect(tables(valid).filter((table) => tested.has(table) || learned.has(table))).toEqual([]);
+      const others = new Set([...tested, ...learned, ...tables(valid)]);
+      expect(tables(fresh).filter((table) => others.has(table))).toEqual([]);
     }
   });
 

@@ -7,7 +7,11 @@ export const usualEpisodes = 10;
 
 /** What a person may choose. */
 export const evaluationOptions = {
-  split: { type: "choice", values: ["valid", "test", "train"], help: "graphs to act on; default: test" },
+  split: {
+    type: "choice",
+    values: ["valid", "test", "train", "fresh"],
+    help: "graphs to act on; default: test",
+  },
   episodes: {
     type: "integer",
     min: 1,

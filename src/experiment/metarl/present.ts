@@ -18,7 +18,7 @@ export function published(
   const isAlike =
     rules.timerOnSuccess === graphRules.released.timerOnSuccess && length === releasedTask.length;
   if (!paper || split === "valid" || !isAlike) return null;
-  return { episodes: paper.episodes, return: split === "test" ? paper.testReturn : paper.trainReturn };
+  return { episodes: paper.episodes, return: split === "train" ? paper.trainReturn : paper.testReturn };
 }
 
 /** The evaluation as a table. */

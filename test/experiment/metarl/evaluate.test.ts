@@ -65,37 +65,40 @@ describe("a mean return", () => {
 });
 
 describe("an agent", () => {
-  test.each(["test", "valid", "train"] as const)("acts on the %s graphs as training does", async (split) => {
-    const evaluation = await evaluate(agent, { split, episodes: 3, which: "last" });
-    const { model } = await loadModelFolder(agent, { which: "last" });
-    const { trainer } = openMetarl(settings, { threads: 1 });
-    const graphs = sampleGraphSets(settings.task.graphSeed, settings.training.agents)[split];
-    const environment = makeEnvironment(settings.task, graphs, 1, split);
-    let [reached, random] = [0, 0];
-    try {
-      for (const [name, { data }] of Object.entries(model)) trainer.state.set(name, data as Float32Array);
-      for (let i = 0; i < 3; i++) {
-        reached += (await trainer.rollout(environment, 2 ** 31 + i)).meanReturn / 3;
-        random += runBaseline(environment.graphs, 2 ** 31 + i, randomBaseline(1, split)) / 3;
+  test.each(["test", "valid", "train", "fresh"] as const)(
+    "acts on the %s graphs as training does",
+    async (split) => {
+      const evaluation = await evaluate(agent, { split, episodes: 3, which: "last" });
+      const { model } = await loadModelFolder(agent, { which: "last" });
+      const { trainer } = openMetarl(settings, { threads: 1 });
+      const graphs = sampleGraphSets(settings.task.graphSeed, settings.training.agents)[split];
+      const environment = makeEnvironment(settings.task, graphs, 1, split);
+      let [reached, random] = [0, 0];
+      try {
+        for (const [name, { data }] of Object.entries(model)) trainer.state.set(name, data as Float32Array);
+        for (let i = 0; i < 3; i++) {
+          reached += (await trainer.rollout(environment, 2 ** 31 + i)).meanReturn / 3;
+          random += runBaseline(environment.graphs, 2 ** 31 + i, randomBaseline(1, split)) / 3;
+        }
+      } finally {
+        await trainer.release();
       }
-    } finally {
-      await trainer.release();
-    }
-    expect(evaluation.return.mean).toBeCloseTo(reached, 9);
-    expect(evaluation.random.mean).toBeCloseTo(random, 9);
-    expect(evaluation.shortestPath.mean).toBeGreaterThan(evaluation.return.mean);
-    expect(evaluation).toMatchObject({
-      model: join(agent, "checkpoint-6"),
-      experiment: "metarl-fwm",
-      step: 6,
-      split,
-      graphs: 30,
-      episodes: 3,
-      length: 12,
-      seed: 1,
-      rules: { rewardInput: "last", timerOnSuccess: "kept", layout: "released" },
-    });
-  });
+      expect(evaluation.return.mean).toBeCloseTo(reached, 9);
+      expect(evaluation.random.mean).toBeCloseTo(random, 9);
+      expect(evaluation.shortestPath.mean).toBeGreaterThan(evaluation.return.mean);
+      expect(evaluation).toMatchObject({
+        model: join(agent, "checkpoint-6"),
+        experiment: "metarl-fwm",
+        step: 6,
+        split,
+        graphs: 30,
+        episodes: 3,
+        length: 12,
+        seed: 1,
+        rules: { rewardInput: "last", timerOnSuccess: "kept", layout: "released" },
+      });
+    },
+  );
 
   test("acts the same twice, otherwise by another seed, and from a model folder alone", async () => {
     const { config, model } = await loadModelFolder(agent);
