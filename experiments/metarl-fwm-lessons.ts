@@ -1,6 +1,6 @@
 /**
  * The paper's agent in the authors' environment, taught to plan: lessons come first, in which it is shown a few edges and
- * asked for ways of two steps, and in the first half of training it hears what the explorer would do.
+ * asked for ways of two steps; until some time after them it hears what the explorer would do; and no graph keeps its names.
  */
 import { metarlExperiment } from "../src/experiment/metarl/settings.ts";
 import tuned from "./metarl-fwm-tuned.ts";
@@ -14,8 +14,9 @@ export default metarlExperiment({
       ...tuned.settings.task,
       lessons: [
         { extra: 0, joined: 0, until: 0.9, episodes: 2_000 },
-        { extra: 4, joined: 0.5, until: 0.9, episodes: 1_000 },
+        { extra: 4, joined: 0.5, until: 0.85, episodes: 1_000 },
       ],
+      rename: true,
     },
     training: {
       ...tuned.settings.training,
@@ -35,7 +36,7 @@ export default metarlExperiment({
       },
       schedule: { name: "linear", warmup: 0, decayStart: 0, finalLrRatio: 0.02 },
       discount: 0.7,
-      teacher: { coef: 1, episodes: 2_500 },
+      teacher: { coef: 1, episodes: 1_500 },
     },
   },
 });

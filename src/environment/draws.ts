@@ -24,6 +24,8 @@ export const purpose = {
   /** The same as above on the fresh graphs. */
   freshPlaces: 9,
   freshAction: 10,
+  /** Which names a graph has in an episode. */
+  rename: 11,
 } as const;
 
 /** One of the values of {@link purpose}. */

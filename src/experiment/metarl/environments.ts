@@ -9,6 +9,7 @@ import {
   Lessons,
   observationSize,
   purpose,
+  renameGraphs,
   someGraphs,
 } from "../../environment/index.ts";
 import type { Environment } from "../../train/rollout.ts";
@@ -30,8 +31,9 @@ export function makeEnvironment(
   split: GraphSplit,
   part: { readonly first: number; readonly agents: number } = { first: 0, agents: graphs.count },
 ): AgentEnvironment {
-  const { rules, length: steps, lessons: stages } = task;
-  const own = { graphs: someGraphs(graphs, part.first, part.agents), firstAgent: part.first };
+  const { rules, length: steps, lessons: stages, rename } = task;
+  const given = someGraphs(graphs, part.first, part.agents);
+  const own = { graphs: { ...given, next: given.next.slice() }, firstAgent: part.first };
   const environment = new GraphEnvironment({ ...rulesOf(task), ...own, seed, split, rules, steps });
   const teacher = explorerTeacher();
   const ordinary: AgentEnvironment = {
@@ -47,13 +49,30 @@ export function makeEnvironment(
       fillUniform(into, seed, purpose[`${split}Action`], episode, step, part.first),
     advise: (into) => teacher(environment, into),
   };
-  if (split !== "train" || stages.length === 0) return ordinary;
-  return withLessons(ordinary, new Lessons(environment, seed, part.first), stages);
+  if (split !== "train") return ordinary;
+  const { first } = part;
+  const { next } = environment.graphs;
+  const renamed: AgentEnvironment = {
+    ...ordinary,
+    reset(episode) {
+      renameGraphs(given, { seed, episode, first }, next);
+      environment.reset(episode);
+    },
+  };
+  const usual = rename ? renamed : ordinary;
+  if (stages.length === 0) return usual;
+  // Lessons are about the graphs as they are.
+  const restored: AgentEnvironment["reset"] = (episode) => {
+    next.set(given.next);
+    environment.reset(episode);
+  };
+  return withLessons(usual, restored, new Lessons(environment, seed, first), stages);
 }
 
 /** An environment whose episodes are lessons while `lesson` says which. */
 function withLessons(
   ordinary: AgentEnvironment,
+  reset: AgentEnvironment["reset"],
   lessons: Lessons,
   stages: MetarlSettings["task"]["lessons"],
 ): AgentEnvironment {
@@ -62,8 +81,12 @@ function withLessons(
     ...ordinary,
     lesson: undefined,
     reset(episode) {
-      ordinary.reset(episode);
-      if (isLesson()) lessons.begin(stages[environment.lesson!]!);
+      if (!isLesson()) {
+        ordinary.reset(episode);
+        return;
+      }
+      reset(episode);
+      lessons.begin(stages[environment.lesson!]!);
     },
     guide(actions, own) {
       if (isLesson()) lessons.guide(actions, own);

@@ -161,7 +161,8 @@ function environmentOf(
   { task, training }: Pick<MetarlSettings, "task" | "training">,
   { split = "test", seed = 1, timer, length = task.length }: MetarlOptions,
 ): AgentEnvironment {
-  const rules = { ...task, length, ...(timer ? { timerOnSuccess: timer } : {}) };
+  const plain = { ...task, lessons: [], rename: false };
+  const rules = { ...plain, length, ...(timer ? { timerOnSuccess: timer } : {}) };
   return makeEnvironment(rules, sampleGraphSets(task.graphSeed, training.agents)[split], seed, split);
 }
 

@@ -33,6 +33,8 @@ export class MetarlSession implements Session {
   /** Episodes on validation graphs so far: each has places and actions of its own. */
   private evaluated = 0;
   private curriculum: Curriculum;
+  /** Episodes that were lessons. */
+  private lessonEpisodes = 0;
 
   constructor(
     private readonly settings: MetarlSettings,
@@ -65,6 +67,7 @@ export class MetarlSession implements Session {
     const { meanReturn, answers = { correct: 0, asked: 0 } } = await this.trainer.rollout(train, episode);
     const { nonFinite, ...values } = await this.trainer.update(rates);
     this.curriculum.count(answers.correct, answers.asked);
+    if (stage !== undefined) this.lessonEpisodes++;
     return {
       means: {
         return: meanReturn,
@@ -89,7 +92,7 @@ export class MetarlSession implements Session {
     return {
       learningRate: baseRate(optimizer, false) * scheduleFactor(schedule, { step, steps }),
       entropyCoef: entropyCoef * (1 - (1 - finalEntropyRatio) * (step / steps)),
-      teacherCoef: teacher && teacher.coef * Math.max(0, 1 - step / teacher.episodes),
+      teacherCoef: teacher && teacher.coef * Math.max(0, 1 - (step - this.lessonEpisodes) / teacher.episodes),
     };
   }
 
@@ -112,15 +115,17 @@ export class MetarlSession implements Session {
   }
 
   async restore({ path, model, optimizer, state }: Parameters<Session["restore"]>[0]): Promise<void> {
-    const { evaluated, lessons } = stateIn(state, path);
+    const { evaluated, lessons, lessonEpisodes } = stateIn(state, path);
     this.evaluated = evaluated;
+    this.lessonEpisodes = lessonEpisodes;
     this.curriculum = curriculumOf(this.settings.task, lessons);
     await this.trainer.restore(new Map([...toHost(model), ...toHost(optimizer)]), path);
   }
 
   snapshot(): SessionSnapshot {
     const { model, optimizer } = this.trainer.snapshot();
-    const state = { evaluated: this.evaluated, lessons: this.curriculum.saved() };
+    const { evaluated, lessonEpisodes } = this;
+    const state = { evaluated, lessons: this.curriculum.saved(), lessonEpisodes };
     return { model: toTensors(model), optimizer: toTensors(optimizer), state };
   }
 
@@ -145,8 +150,11 @@ function notesOn({ task, training: { teacher } }: MetarlSettings): string[] {
   });
   return [
     ...(stages.length > 0 ? [`lessons come first: ${stages.join(", then ")}`] : []),
+    ...(task.rename ? ["training graphs come under other names in every episode"] : []),
     ...(teacher
-      ? [`for ${thousands(teacher.episodes)} episodes the explorer's advice is learned from, less and less`]
+      ? [
+          `the explorer's advice is learned from, less and less in ${thousands(teacher.episodes)} ordinary episodes`,
+        ]
       : []),
   ];
 }
@@ -155,6 +163,7 @@ const stateSchema = z.strictObject({
   evaluated: z.int().min(0),
   /** Where the lessons stand; absent before there were any. */
   lessons: placeSchema.optional(),
+  lessonEpisodes: z.int().min(0).default(0),
 });
 
 function stateIn(state: unknown, path: string): z.infer<typeof stateSchema> {

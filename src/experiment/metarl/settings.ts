@@ -38,6 +38,8 @@ const taskSchema = z.strictObject({
   length: z.int().min(1).max(1000),
   /** What comes before ordinary episodes, stage by stage. */
   lessons: z.array(lessonSchema).default([]),
+  /** Whether the training graphs have other names of locations and actions in every ordinary episode. */
+  rename: z.boolean().default(false),
 });
 
 const trainingSchema = z.strictObject({
@@ -63,7 +65,10 @@ const trainingSchema = z.strictObject({
   finalEntropyRatio: fraction,
   /** a2c: return minus the agent's own value; broadcast: minus the mean value of all agents. See src/train/a2c.ts. */
   advantage: z.enum(["a2c", "broadcast"]),
-  /** The explorer as a teacher (src/environment/explorer.ts): the weight of its advice, which falls to 0 in so many episodes. */
+  /**
+   * The explorer as a teacher (src/environment/explorer.ts): the weight of its advice, which falls to 0 in so many episodes
+   * after the lessons.
+   */
   teacher: z.strictObject({ coef: z.number().min(0), episodes: z.int().min(1).max(0x7fffffff) }).optional(),
   /** Episodes on the validation graphs at an evaluation. */
   evalEpisodes: z.int().min(1).max(1000),
@@ -126,6 +131,7 @@ export const releasedTask: MetarlSettings["task"] = {
   graphSeed: 666,
   length: 30,
   lessons: [],
+  rename: false,
 };
 
 /** The paper's agent as the authors released it: 10,933 weights. */
