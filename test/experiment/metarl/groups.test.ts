@@ -29,7 +29,9 @@ const lessons = [{ extra: 2, joined: 0.5, until: 1, episodes: 100 }];
 function settingsOf(change: Partial<MetarlSettings["training"]> = {}, name = "fwm"): MetarlSettings {
   const { settings } = requireExperiment("metarl-fwm") as MetarlExperiment;
   return metarlSchema.parse({
-    task: change.teacher ? { ...settings.task, length: 12, lessons } : { ...settings.task, length: 6 },
+    task: change.teacher
+      ? { ...settings.task, length: 12, lessons }
+      : { ...settings.task, length: 6, rename: true },
     system: name === "fwm" ? { ...settings.system, hidden: 8, memory: 4 } : { name, hidden: 8 },
     training: { ...settings.training, agents: 6, clip: 0.5, ...change },
   });

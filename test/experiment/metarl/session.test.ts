@@ -226,6 +226,28 @@ describe("a run", () => {
     expect(await learned(4, 1)).not.toEqual(await learned(4, 0));
   });
 
+  test("with rename, graphs change their names in ordinary training episodes and nowhere else", () => {
+    const lessons = [{ extra: 0, joined: 0, until: 1, episodes: 3 }];
+    const task = { length: 12, lessons, rename: true };
+    const { environments, data } = openMetarl(settingsOf("metarl-fwm", { ...small, task }), {});
+    const { train, valid } = environments;
+    const plain = openMetarl(settingsOf("metarl-fwm", small), {}).environments;
+    const tables = [0, undefined, undefined].map((lesson, episode) => {
+      train.lesson = lesson;
+      train.reset(episode);
+      return [...train.graphs.graphs.next];
+    });
+    expect(data.notes.at(-1)).toBe("training graphs come under other names in every episode");
+    expect(tables[0]).toEqual([...plain.train.graphs.graphs.next]);
+    expect(tables[1]).not.toEqual(tables[0]);
+    expect(tables[2]).not.toEqual(tables[1]);
+    train.lesson = 0;
+    train.reset(3);
+    expect([...train.graphs.graphs.next]).toEqual(tables[0]);
+    valid.reset(1);
+    expect(valid.graphs.graphs.next).toEqual(plain.valid.graphs.graphs.next);
+  });
+
   test("lessons come first, stage by stage, and are told of in the metrics", async () => {
     const stage = { extra: 0, joined: 0, until: 1, episodes: 3 };
     const lessons = [stage, { ...stage, extra: 2, episodes: 4 }];
