@@ -1,6 +1,6 @@
 /** Graphs under other names: the same graphs, up to which location and which action is which. */
 import { expect, test } from "vitest";
-import { renameGraphs, sampleGraphSets } from "../../src/environment/index.ts";
+import { type Graphs, renameGraphs, sampleGraphSets } from "../../src/environment/index.ts";
 
 const { train: graphs } = sampleGraphSets(5, 200, 1);
 const naming = { seed: 3, episode: 8, first: 0 };
@@ -16,12 +16,16 @@ function renamed(change: Partial<typeof naming> = {}, from = 0, count = graphs.c
 const rows = (next: Int8Array, graph: number): number[][] =>
   [0, 1, 2, 3, 4].map((from) => [...next.subarray((graph * 5 + from) * 3, (graph * 5 + from + 1) * 3)]);
 
-const orders = (n: number): number[][] =>
+/** Every order of 0 to n - 1. */
+const ordersOf = (n: number): number[][] =>
   n === 0
     ? [[]]
-    : orders(n - 1).flatMap((order) =>
+    : ordersOf(n - 1).flatMap((order) =>
         Array.from({ length: n }, (_, at) => [...order.slice(0, at), n - 1, ...order.slice(at)]),
       );
+
+const known = new Map([3, 5].map((n) => [n, ordersOf(n)]));
+const orders = (n: number): number[][] => known.get(n)!;
 
 test("a graph under other names is the graph, with one exchange of locations and one of actions", () => {
   const next = renamed();
@@ -66,3 +70,31 @@ test("every name is as likely as the others", () => {
     expect(Math.abs(count - mirrored), key).toBeLessThan(6 * Math.sqrt(count + mirrored));
   }
 });
+
+test("no graph that agents are judged on is one of the training graphs under other names", () => {
+  const sets = sampleGraphSets(666);
+  /** The first in order of all a graph's tables: the same for a graph under whatever names. */
+  const canonical = (table: Int8Array): string => {
+    const into = new Int8Array(15);
+    let first = "~";
+    for (const place of orders(5)) {
+      for (const label of orders(3)) {
+        table.forEach((to, pair) => {
+          into[place[Math.floor(pair / 3)]! * 3 + label[pair % 3]!] = to === -1 ? -1 : place[to]!;
+        });
+        const text = into.join();
+        if (text < first) first = text;
+      }
+    }
+    return first;
+  };
+  const all = ({ count, next }: Graphs): string[] =>
+    Array.from({ length: count }, (_, graph) => canonical(next.subarray(graph * 15, (graph + 1) * 15)));
+  const trained = new Set(all(sets.train));
+  for (const split of ["valid", "test", "fresh"] as const) {
+    expect(
+      all(sets[split]).filter((graph) => trained.has(graph)),
+      split,
+    ).toEqual([]);
+  }
+}, 60_000);
