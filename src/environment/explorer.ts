@@ -78,18 +78,20 @@ function fillValues(
   { locations: values, at, actions: here }: { locations: Float64Array; at: number; actions: Float64Array },
 ): void {
   const p = edgeFraction(known);
+  // Own names: what is imported is looked up at every use where modules are not bundled.
+  const [S, A, isUntried, isNone, gamma] = [states, actionCount, untried, noEdge, discount];
   values.fill(0);
   values[goal] = 1;
   let total = 1;
   for (let sweep = 0; sweep < sweeps; sweep++) {
-    for (let from = 0; from < states; from++) {
+    for (let from = 0; from < S; from++) {
       if (from === goal) continue;
       const own = values[from]!;
-      const unknown = discount * ((p * (total - own)) / (states - 1) + (1 - p) * own);
+      const unknown = gamma * ((p * (total - own)) / (S - 1) + (1 - p) * own);
       let best = 0;
-      for (let action = 0; action < actionCount; action++) {
-        const to = known[from * actionCount + action]!;
-        const value = to === untried ? unknown : to === noEdge ? 0 : discount * values[to]!;
+      for (let action = 0; action < A; action++) {
+        const to = known[from * A + action]!;
+        const value = to === isUntried ? unknown : to === isNone ? 0 : gamma * values[to]!;
         if (value > best) best = value;
         if (from === at) here[action] = value;
       }
@@ -101,10 +103,11 @@ function fillValues(
 
 /** The fraction of the untried pairs that have an edge. */
 function edgeFraction(known: Int8Array): number {
+  const [isUntried, isNone] = [untried, noEdge];
   let [found, left] = [0, 0];
-  for (let pair = 0; pair < pairs; pair++) {
-    if (known[pair] === untried) left++;
-    else if (known[pair] !== noEdge) found++;
+  for (const to of known) {
+    if (to === isUntried) left++;
+    else if (to !== isNone) found++;
   }
   return left > 0 ? Math.min(1, (edges - found) / left) : 0;
 }
