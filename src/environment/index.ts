@@ -3,8 +3,8 @@
  *
  * sampler.ts samples the graphs, graphEnvironment.ts steps the agents on them, baselines.ts and explorer.ts have
  * the three baselines of every result, and draws.ts gives all of them random numbers by address. lessons.ts shows
- * agents a few edges and asks for ways, rename.ts gives graphs other names. knowledge.ts is what an episode has shown of a graph, behaviour.ts and
- * readMatches.ts what agents and their memories make of it.
+ * agents a few edges and asks for ways, rename.ts gives graphs other names. knowledge.ts is what an episode has shown of
+ * a graph, behaviour.ts and readMatches.ts what agents and their memories make of it.
  */
 
 export {

@@ -48,7 +48,14 @@ export function showAgent(evaluation: MetarlEvaluation, known: MetarlPaper | und
         error(graphError),
       ]),
       ...(paper
-        ? [[`paper, ${split}, after ${thousands(paper.episodes)} episodes`, paper.return.toFixed(2), "", ""]]
+        ? [
+            [
+              `paper, ${split === "train" ? split : "test"}, after ${thousands(paper.episodes)} episodes`,
+              paper.return.toFixed(2),
+              "",
+              "",
+            ],
+          ]
         : []),
     ]) +
     "\n± standard errors: other episodes on these graphs; other graphs too\n" +
