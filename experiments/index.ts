@@ -15,6 +15,7 @@ import { oneLayerLstm, systemExperiments } from "./catbabi-systems.ts";
 import metarlFwm from "./metarl-fwm.ts";
 import metarlFwmCorrected from "./metarl-fwm-corrected.ts";
 import metarlFwmLessons from "./metarl-fwm-lessons.ts";
+import metarlFwmTenNames from "./metarl-fwm-ten-names.ts";
 import metarlFwmTuned from "./metarl-fwm-tuned.ts";
 import metarlLstm512 from "./metarl-lstm-512.ts";
 import metarlLstm512Tuned from "./metarl-lstm-512-tuned.ts";
@@ -51,6 +52,7 @@ registerExperiments({
   "metarl-fwm-corrected": metarlFwmCorrected,
   "metarl-fwm-tuned": metarlFwmTuned,
   "metarl-fwm-lessons": metarlFwmLessons,
+  "metarl-fwm-ten-names": metarlFwmTenNames,
   "metarl-lstm-512": metarlLstm512,
   "metarl-lstm-512-tuned": metarlLstm512Tuned,
   "metarl-lstm-1024": metarlLstm1024,

@@ -8,7 +8,7 @@ import type { BehaviourCounter } from "./behaviour.ts";
 import { below, type Purpose, purpose } from "./draws.ts";
 import { explorerBaseline } from "./explorer.ts";
 import { GraphEnvironment, type GraphRules, graphRules } from "./graphEnvironment.ts";
-import { actions as actionCount, type GraphSplit, type Graphs, sampleGraphs, states } from "./sampler.ts";
+import { actions as actionCount, type GraphSplit, type Graphs, sampleGraphs } from "./sampler.ts";
 
 /** Chooses an action for every agent of an environment. */
 export type Baseline = (environment: GraphEnvironment, into: Uint8Array) => void;
@@ -26,6 +26,7 @@ export function randomBaseline(seed: number, split: GraphSplit): Baseline {
 /** The first action of a shortest path from agent to reward, with the graphs known. */
 export function shortestPathBaseline(graphs: Graphs): Baseline {
   const first = shortestActions(graphs);
+  const { states } = graphs;
   return (environment, into) => {
     for (let agent = 0; agent < into.length; agent++) {
       const goal = environment.rewardAt[agent]!;
@@ -39,6 +40,7 @@ export function shortestPathBaseline(graphs: Graphs): Baseline {
  * breadth-first search from every goal against the edges; the lower action wins a tie.
  */
 export function shortestActions(graphs: Graphs): Uint8Array {
+  const { states } = graphs;
   const first = new Uint8Array(graphs.count * states * states);
   const distance = new Int8Array(states);
   for (let graph = 0; graph < graphs.count; graph++) {

@@ -10,8 +10,8 @@
  * An agent that was placed anew at a timeout cannot know where its last action led, so nothing is seen then.
  */
 import type { GraphEnvironment } from "./graphEnvironment.ts";
-import { type Before, fillDistances, knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
-import { actions as actionCount, states } from "./sampler.ts";
+import { type Before, fillDistances, knownOf, learn, noEdge, untried } from "./knowledge.ts";
+import { actions as actionCount, pairsOf } from "./sampler.ts";
 
 /** How often something was chosen, and out of how many choices. */
 export interface Tally {
@@ -27,9 +27,9 @@ export interface Behaviour {
   readonly explored: Tally;
   readonly forgot: Tally;
   readonly walked: Tally;
-  /** Pairs of location and action that were tried in an episode, of 15; mean. */
+  /** Pairs of location and action that were tried in an episode, of three per location; mean. */
   readonly tried: number;
-  /** Edges that were seen in an episode, of 10; mean. */
+  /** Edges that were seen in an episode, of two per location; mean. */
   readonly seen: number;
 }
 
@@ -37,15 +37,17 @@ export interface Behaviour {
 export class BehaviourCounter {
   private known = new Int8Array(0);
   private last: Before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
-  private readonly planned = Array.from({ length: states - 1 }, () => [0, 0]);
+  private planned: [number, number][] = [];
   private readonly open = { untried: 0, noEdge: 0, edge: 0 };
   private readonly sums = { tried: 0, seen: 0, episodes: 0 };
 
   /** Before the agents take these actions; all steps of an episode, in order. */
   before(environment: GraphEnvironment, actions: ArrayLike<number>): void {
-    const { agents, stepsTaken, agentAt, rewardAt } = environment;
-    if (stepsTaken === 0) this.known = knownOf(agents);
-    const distances = new Int8Array(states);
+    const { graphs, agents, stepsTaken, agentAt, rewardAt } = environment;
+    const pairs = pairsOf(graphs);
+    if (stepsTaken === 0) this.known = knownOf(graphs);
+    if (this.planned.length === 0) this.planned = Array.from({ length: graphs.states - 1 }, () => [0, 0]);
+    const distances = new Int8Array(graphs.states);
     for (let agent = 0; agent < agents; agent++) {
       const own = this.known.subarray(agent * pairs, (agent + 1) * pairs);
       this.count(own, agentAt[agent]!, rewardAt[agent]!, actions[agent]!, distances);
@@ -70,8 +72,8 @@ export class BehaviourCounter {
     const [to, steps] = [here[action]!, distances[at]!];
     if (steps !== -1) {
       const tally = this.planned[steps - 1]!;
-      tally[1]!++;
-      if (to >= 0 && distances[to] === steps - 1) tally[0]!++;
+      tally[1]++;
+      if (to >= 0 && distances[to] === steps - 1) tally[0]++;
     } else if (here.includes(untried)) {
       this.open[to === untried ? "untried" : to === noEdge ? "noEdge" : "edge"]++;
     }

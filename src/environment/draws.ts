@@ -26,6 +26,8 @@ export const purpose = {
   freshAction: 10,
   /** Which names a graph has in an episode. */
   rename: 11,
+  /** Which of more names than a graph has locations its locations have in an episode: step = location. */
+  names: 12,
 } as const;
 
 /** One of the values of {@link purpose}. */

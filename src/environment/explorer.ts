@@ -8,14 +8,14 @@
  *   tried, no edge         0
  *   not tried yet          γ (p · mean of w over the other locations + (1 - p) · w(s))
  *
- * w(s) is the best of its actions, and p the fraction of edges among what has not been tried: every graph has ten.
+ * w(s) is the best of its actions, and p the fraction of edges among what has not been tried: every graph has two per location.
  *
  * As a teacher it says what it would do in the place of agents that act for themselves, with what they have seen.
  */
 import type { Baseline } from "./baselines.ts";
 import type { GraphEnvironment } from "./graphEnvironment.ts";
-import { knownOf, learn, noEdge, pairs, untried } from "./knowledge.ts";
-import { actions as actionCount, edges, states } from "./sampler.ts";
+import { knownOf, learn, noEdge, untried } from "./knowledge.ts";
+import { actions as actionCount, edgesOf, pairsOf } from "./sampler.ts";
 
 /** The discount γ per step, and the sweeps of value iteration: 0.5⁸ is too little to change a choice. */
 const [discount, sweeps] = [0.5, 8];
@@ -47,7 +47,7 @@ export function explorerTeacher(): Teacher {
 class Explorer {
   private known = new Int8Array(0);
   private before = { at: new Int8Array(0), goal: new Int8Array(0) };
-  private readonly values = new Float64Array(states);
+  private values = new Float64Array(0);
   private readonly here = new Float64Array(actionCount);
 
   /**
@@ -58,9 +58,12 @@ class Explorer {
     environment: GraphEnvironment,
     tell: (agent: number, values: Float64Array, best: number) => void,
   ): void {
-    const { agents, stepsTaken, agentAt, rewardAt, previousAction } = environment;
-    if (stepsTaken === 0) this.known = knownOf(agents);
-    else learn(this.known, { ...this.before, action: previousAction }, environment);
+    const { graphs, agents, stepsTaken, agentAt, rewardAt, previousAction } = environment;
+    const pairs = pairsOf(graphs);
+    if (stepsTaken === 0) {
+      this.known = knownOf(graphs);
+      this.values = new Float64Array(graphs.states);
+    } else learn(this.known, { ...this.before, action: previousAction }, environment);
     for (let agent = 0; agent < agents; agent++) {
       const own = this.known.subarray(agent * pairs, (agent + 1) * pairs);
       const [at, goal] = [agentAt[agent]!, rewardAt[agent]!];
@@ -77,9 +80,9 @@ function fillValues(
   goal: number,
   { locations: values, at, actions: here }: { locations: Float64Array; at: number; actions: Float64Array },
 ): void {
-  const p = edgeFraction(known);
+  const p = edgeFraction(known, edgesOf({ states: values.length }));
   // Own names: what is imported is looked up at every use where modules are not bundled.
-  const [S, A, isUntried, isNone, gamma] = [states, actionCount, untried, noEdge, discount];
+  const [S, A, isUntried, isNone, gamma] = [values.length, actionCount, untried, noEdge, discount];
   values.fill(0);
   values[goal] = 1;
   let total = 1;
@@ -101,8 +104,8 @@ function fillValues(
   }
 }
 
-/** The fraction of the untried pairs that have an edge. */
-function edgeFraction(known: Int8Array): number {
+/** The fraction of the untried pairs that have an edge, where so many have one in all. */
+function edgeFraction(known: Int8Array, edges: number): number {
   const [isUntried, isNone] = [untried, noEdge];
   let [found, left] = [0, 0];
   for (const to of known) {

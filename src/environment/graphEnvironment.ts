@@ -12,12 +12,21 @@
  *   timerOnSuccess   "reset"        "kept"       whether reaching the reward sets the count of failures to 0
  *   layout           "paper"        "released"   observations 10 to 14, see `observe`
  *
+ * An observation may have room for more locations than a graph has (`names`): then the locations of every graph have other
+ * names of these in each episode, and an agent that has learned all of them can act on larger graphs.
+ *
  * All places depend on (seed, split, episode, step, agent) alone, see draws.ts: `reset(episode)` is all that
  * resuming needs.
  */
 import { ShapeError, UsageError } from "../errors.ts";
 import { below, mostSteps, type Purpose, purpose } from "./draws.ts";
-import { actions as actionCount, checkSeed, type GraphSplit, type Graphs, states } from "./sampler.ts";
+import {
+  actions as actionCount,
+  checkSeed,
+  type GraphSplit,
+  type Graphs,
+  states as paperStates,
+} from "./sampler.ts";
 
 /** What distinguishes the paper's environment from the one its released code has. */
 export interface GraphRules {
@@ -47,12 +56,19 @@ export interface GraphEnvironmentOptions extends Partial<GraphRules> {
   readonly rules: keyof typeof graphRules;
   /** Steps per episode; the paper's is 30. */
   readonly steps?: number;
+  /** Names that locations may have, at least as many as there are; as many unless given. */
+  readonly names?: number;
   /** Number of the first agent, where these are some of many; 0 unless given. */
   readonly firstAgent?: number;
 }
 
-/** Length of an observation: reward and agent location, previous action, constant, progress, reward. */
-export const observationSize = 17;
+/** Numbers of an observation besides the two locations: previous action, constant, progress, reward. */
+const otherNumbers = 7;
+
+/** Length of an observation where locations have so many names, as many as the paper's graphs have unless given. */
+export function observationSize(names = paperStates): number {
+  return 2 * names + otherNumbers;
+}
 
 /** Paid on reaching the reward location. */
 export const successReward = 10;
@@ -71,6 +87,8 @@ export class GraphEnvironment {
   readonly rules: GraphRules;
   readonly agents: number;
   readonly steps: number;
+  /** Names that locations may have. */
+  readonly names: number;
   /** Location of the reward, per agent. */
   readonly rewardAt: Int8Array;
   /** Location of the agent, per agent. */
@@ -86,6 +104,8 @@ export class GraphEnvironment {
   readonly #seed: number;
   readonly #purpose: Purpose;
   readonly #firstAgent: number;
+  /** The name of every location, as it is observed: [agent, location]. */
+  readonly #nameOf: Int8Array;
   #episode = -1;
   #step = 0;
 
@@ -94,6 +114,13 @@ export class GraphEnvironment {
     checkSeed(seed);
     if (!Number.isInteger(steps) || steps < 1 || steps >= mostSteps) {
       throw new UsageError("graphs: steps must be a whole number above 0", { steps });
+    }
+    const { names = graphs.states } = options;
+    if (names < graphs.states) {
+      throw new UsageError("graphs: a graph has more locations than there are names for", {
+        states: graphs.states,
+        names,
+      });
     }
     const named = graphRules[rules];
     this.graphs = graphs;
@@ -104,6 +131,7 @@ export class GraphEnvironment {
     };
     this.agents = graphs.count;
     this.steps = steps;
+    this.names = names;
     this.rewardAt = new Int8Array(this.agents);
     this.agentAt = new Int8Array(this.agents);
     this.previousAction = new Int8Array(this.agents);
@@ -113,6 +141,7 @@ export class GraphEnvironment {
     this.#seed = seed;
     this.#purpose = purpose[`${split}Places`];
     this.#firstAgent = options.firstAgent ?? 0;
+    this.#nameOf = Int8Array.from({ length: this.agents * graphs.states }, (_, i) => i % graphs.states);
   }
 
   /** The current episode; -1 before the first `reset`. */
@@ -141,6 +170,8 @@ export class GraphEnvironment {
     this.returns.fill(0);
     this.rewards.fill(0);
     this.previousAction.fill(none);
+    if (this.names > this.graphs.states) this.#drawNames();
+    const { states } = this.graphs;
     for (let agent = 0; agent < this.agents; agent++) {
       const draw = this.#draw(states * (states - 1), agent);
       this.#place(agent, draw % states, Math.floor(draw / states));
@@ -155,7 +186,7 @@ export class GraphEnvironment {
     this.#checkStep(actions);
     this.#step++;
     const { agents, agentAt, rewardAt, previousAction, timer, returns, rewards } = this;
-    const next = this.graphs.next;
+    const { next, states } = this.graphs;
     const resetsTimer = this.rules.timerOnSuccess === "reset";
     for (let agent = 0; agent < agents; agent++) {
       const action = actions[agent]!;
@@ -183,7 +214,7 @@ export class GraphEnvironment {
   }
 
   /**
-   * Writes what the agents see now, [agents, 17] in row order, from position `offset` of `into`.
+   * Writes what the agents see now, [agents, 2 names + 7] in row order, from position `offset` of `into`. With five names:
    *
    *   index    layout "paper"                     layout "released"
    *   0-4      reward location, one-hot           the same
@@ -197,28 +228,32 @@ export class GraphEnvironment {
    *   16       reward, see `rewardInput`          the same
    */
   observe(into: Float32Array, offset = 0): void {
-    const { agents, agentAt, rewardAt, previousAction, rewards, returns } = this;
-    if (into.length < offset + agents * observationSize) {
+    const { agents, agentAt, rewardAt, previousAction, rewards, returns, names } = this;
+    const { states } = this.graphs;
+    const length = observationSize(names);
+    if (into.length < offset + agents * length) {
       throw new ShapeError("graphs: the array to observe into is too short", {
-        needed: offset + agents * observationSize,
+        needed: offset + agents * length,
         length: into.length,
       });
     }
     const isPaper = this.rules.layout === "paper";
     const { rewardInput } = this.rules;
     const progress = this.#step / this.steps;
-    into.fill(0, offset, offset + agents * observationSize);
-    for (let agent = 0, row = offset; agent < agents; agent++, row += observationSize) {
-      into[row + rewardAt[agent]!] = 1;
-      into[row + states + agentAt[agent]!] = 1;
+    into.fill(0, offset, offset + agents * length);
+    for (let agent = 0; agent < agents; agent++) {
+      const row = offset + agent * length;
+      into[row + this.#nameOf[agent * states + rewardAt[agent]!]!] = 1;
+      into[row + names + this.#nameOf[agent * states + agentAt[agent]!]!] = 1;
+      const rest = row + 2 * names;
       const action = previousAction[agent]!;
-      if (isPaper) into[row + 10 + (action === none ? actionCount : action)] = 1;
-      else if (action !== none) into[row + 11 + action] = 1;
-      into[row + 14] = 1;
-      into[row + 15] = progress;
-      if (rewardInput === "success") into[row + 16] = rewards[agent] === successReward ? 1 : 0;
-      else if (rewardInput === "last") into[row + 16] = rewards[agent]!;
-      else if (rewardInput === "cumulative") into[row + 16] = returns[agent]!;
+      if (isPaper) into[rest + (action === none ? actionCount : action)] = 1;
+      else if (action !== none) into[rest + 1 + action] = 1;
+      into[rest + 4] = 1;
+      into[rest + 5] = progress;
+      if (rewardInput === "success") into[rest + 6] = rewards[agent] === successReward ? 1 : 0;
+      else if (rewardInput === "last") into[rest + 6] = rewards[agent]!;
+      else if (rewardInput === "cumulative") into[rest + 6] = returns[agent]!;
     }
   }
 
@@ -231,9 +266,22 @@ export class GraphEnvironment {
 
   /** Places the reward anywhere but where it is, and the agent anywhere but there: one draw for both. */
   #placeAnew(agent: number): void {
-    const others = states - 1;
+    const others = this.graphs.states - 1;
     const draw = this.#draw(others * others, agent);
     this.#place(agent, skip(draw % others, this.rewardAt[agent]!), Math.floor(draw / others));
+  }
+
+  /** Gives the locations of every graph some of the names, each in every order alike. */
+  #drawNames(): void {
+    const { states } = this.graphs;
+    for (let agent = 0; agent < this.agents; agent++) {
+      const left = Array.from({ length: this.names }, (_, name) => name);
+      for (let location = 0; location < states; location++) {
+        const address = [this.#seed, purpose.names, this.#episode, location] as const;
+        const drawn = below(left.length, ...address, this.#firstAgent + agent);
+        this.#nameOf[agent * states + location] = left.splice(drawn, 1)[0]!;
+      }
+    }
   }
 
   /** A whole number from 0 to n - 1 for an agent at this step. */

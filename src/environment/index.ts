@@ -29,9 +29,11 @@ export { type PartMatch, ReadCounter, type WayPart, wayParts } from "./readMatch
 export { type Naming, renameGraphs } from "./rename.ts";
 export {
   actions,
+  edgesOf,
   type GraphSets,
   type GraphSplit,
   type Graphs,
+  pairsOf,
   sampleGraphSets,
   sampleGraphs,
   someGraphs,

@@ -14,7 +14,7 @@
  */
 import { below, purpose } from "./draws.ts";
 import { type GraphEnvironment, successReward } from "./graphEnvironment.ts";
-import { actions as actionCount, type Graphs, states } from "./sampler.ts";
+import { actions as actionCount, type Graphs } from "./sampler.ts";
 
 /** How lessons are made. */
 export interface LessonSettings {
@@ -66,7 +66,7 @@ export class Lessons {
     private readonly firstAgent: number,
   ) {
     const agents = Array.from({ length: environment.agents }, (_, agent) => agent);
-    this.edges = agents.map((agent) => edgesOf(environment.graphs, agent));
+    this.edges = agents.map((agent) => edgesIn(environment.graphs, agent));
     this.forks = this.edges.map(forksAmong);
   }
 
@@ -177,7 +177,7 @@ const asking = 1 << 16;
 const resolution = 1 << 16;
 
 /** The edges of a graph. */
-function edgesOf({ next }: Graphs, graph: number): Edge[] {
+function edgesIn({ states, next }: Graphs, graph: number): Edge[] {
   const found: Edge[] = [];
   for (let from = 0; from < states; from++) {
     for (let action = 0; action < actionCount; action++) {
@@ -196,7 +196,7 @@ function forksAmong(edges: readonly Edge[]): Fork[] {
       if (right.from !== left.from) return [];
       return after(left).flatMap((toLeft) =>
         after(right)
-          .filter((toRight) => new Set([left.from, left.to, right.to, toLeft.to, toRight.to]).size === states)
+          .filter((toRight) => new Set([left.from, left.to, right.to, toLeft.to, toRight.to]).size === 5)
           .map(
             (toRight): Fork => [
               [left, toLeft],
@@ -212,7 +212,7 @@ function forksAmong(edges: readonly Edge[]): Fork[] {
 function questionsAbout(known: readonly Edge[]): Question[] {
   const leads = (from: number, to: number): boolean =>
     known.some((edge) => edge.from === from && edge.to === to);
-  const all = Array.from({ length: states }, (_, location) => location);
+  const all = [...new Set(known.flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
   return all.flatMap((at) => {
     const out = known.filter(({ from }) => from === at);
     if (new Set(out.map(({ to }) => to)).size < 2) return [];

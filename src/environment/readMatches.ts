@@ -6,8 +6,8 @@
  * their shares in each read are averaged: an agent that plans two steps finds the second edge first.
  */
 import type { GraphEnvironment } from "./graphEnvironment.ts";
-import { type Before, fillDistances, knownOf, learn, pairs } from "./knowledge.ts";
-import { actions as actionCount, states } from "./sampler.ts";
+import { type Before, fillDistances, knownOf, learn } from "./knowledge.ts";
+import { actions as actionCount, pairsOf } from "./sampler.ts";
 
 /** What a write is to the known way from agent to reward. */
 export const wayParts = ["theStep", "firstOfTwo", "secondOfTwo"] as const;
@@ -35,7 +35,9 @@ interface Moment {
 
 /** Follows agents through an episode, then counts what their reads matched. */
 export class ReadCounter {
-  private known = knownOf(0);
+  /** Locations of the graphs. */
+  private states = 0;
+  private known = new Int8Array(0);
   private moments: Moment[] = [];
   private move: Pick<Moment, "from" | "to"> = { from: new Int8Array(0), to: new Int8Array(0) };
   private last: Before = { at: new Int8Array(0), goal: new Int8Array(0), action: new Uint8Array(0) };
@@ -43,9 +45,10 @@ export class ReadCounter {
 
   /** Before the agents take these actions; all steps of an episode, in order. */
   before(environment: GraphEnvironment, actions: ArrayLike<number>): void {
-    const { agents, stepsTaken, agentAt, rewardAt } = environment;
+    const { graphs, agents, stepsTaken, agentAt, rewardAt } = environment;
     if (stepsTaken === 0) {
-      this.known = knownOf(agents);
+      this.states = graphs.states;
+      this.known = knownOf(graphs);
       this.moments = [];
       this.move = { from: new Int8Array(agents).fill(-1), to: new Int8Array(agents).fill(-1) };
     }
@@ -58,6 +61,7 @@ export class ReadCounter {
   after(environment: GraphEnvironment): void {
     learn(this.known, this.last, environment);
     const { at, action } = this.last;
+    const pairs = pairsOf(environment.graphs);
     const to = Int8Array.from(at, (from, agent) =>
       // An agent that was placed anew at a timeout cannot know where its action led.
       environment.previousAction[agent] === -1
@@ -70,6 +74,8 @@ export class ReadCounter {
   /** The shares of every write in each read of the episode: [agent, step, write] for each. */
   count(matches: readonly ArrayLike<number>[]): void {
     const steps = this.moments.length;
+    const { states } = this;
+    const pairs = pairsOf({ states });
     const distances = new Int8Array(states);
     this.moments.forEach(({ at, goal, known }, step) => {
       for (let agent = 0; agent < at.length; agent++) {

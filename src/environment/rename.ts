@@ -3,9 +3,8 @@
  * so what an agent can learn of 600 graphs under one name each, it has to learn of graphs in general under 720.
  */
 import { below, purpose } from "./draws.ts";
-import { actions as actionCount, type Graphs, states } from "./sampler.ts";
+import { actions as actionCount, type Graphs } from "./sampler.ts";
 
-const locationOrders = permutations(states);
 const actionOrders = permutations(actionCount);
 
 /** Which names an agent's graph has in an episode: known from (seed, episode, agent) alone. */
@@ -18,10 +17,11 @@ export interface Naming {
 
 /** Writes graphs under other names into a table of the same size. */
 export function renameGraphs(
-  { count, next }: Graphs,
+  { count, states, next }: Graphs,
   { seed, episode, first }: Naming,
   into: Int8Array,
 ): void {
+  const locationOrders = ordersOf(states);
   for (let graph = 0; graph < count; graph++) {
     const names = locationOrders.length * actionOrders.length;
     const drawn = below(names, seed, purpose.rename, episode, 0, first + graph);
@@ -35,6 +35,15 @@ export function renameGraphs(
       }
     }
   }
+}
+
+const known = new Map<number, readonly (readonly number[])[]>();
+
+/** Every order of so many locations, made once. */
+function ordersOf(states: number): readonly (readonly number[])[] {
+  const orders = known.get(states) ?? permutations(states);
+  known.set(states, orders);
+  return orders;
 }
 
 /** Every order of 0 to n - 1. */

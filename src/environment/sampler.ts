@@ -14,19 +14,21 @@
 import { UsageError } from "../errors.ts";
 import { below, purpose } from "./draws.ts";
 
-/** Number of locations of every graph. */
+/** Number of locations of the paper's graphs. */
 export const states = 5;
 
 /** Number of actions; at every location some of them lead nowhere. */
 export const actions = 3;
 
-/** Pairs of location and action that have an edge, in every graph: one out of and one into each location. */
-export const edges = 2 * states;
+/** The largest graphs: rows of the matrix below are bits of an integer, and 32 steps reach everywhere. */
+const mostStates = 20;
 
 /** A set of graphs as one table of successors. */
 export interface Graphs {
   /** How many graphs there are. */
   readonly count: number;
+  /** Locations of each. */
+  readonly states: number;
   /** next[(graph * states + from) * actions + action]: the location the edge leads to, or -1 for no edge. */
   readonly next: Int8Array;
 }
@@ -40,23 +42,33 @@ export type GraphSplit = (typeof graphSplits)[number];
 /** The four sets of an experiment: no graph of one equals a graph of another. */
 export type GraphSets = Readonly<Record<GraphSplit, Graphs>>;
 
-const tableSize = states * actions;
+/** Pairs of location and action. */
+export function pairsOf({ states }: Pick<Graphs, "states">): number {
+  return states * actions;
+}
+
+/** Pairs that have an edge, in every graph: one out of and one into each location. */
+export function edgesOf({ states }: Pick<Graphs, "states">): number {
+  return 2 * states;
+}
 
 /**
  * Draws the test graphs, then the training graphs, the validation graphs and the fresh ones from one seed; a graph of an
  * earlier set is drawn again. The paper has 600 for training and for testing, one per agent, and none for validation; the
  * released code's seed is 666. Fresh ones, as many as for validation, are for agents whose recipe was tuned on the test graphs.
+ * All have `size` locations, the paper's number unless given.
  */
 export function sampleGraphSets(
   seed: number,
   trainCount = 600,
   testCount = trainCount,
   validCount = testCount,
+  size = states,
 ): GraphSets {
-  const { graphs: test, candidate } = sampleGraphs(seed, testCount);
-  const { graphs: train, candidate: next } = sampleGraphs(seed, trainCount, candidate, [test]);
-  const { graphs: valid, candidate: last } = sampleGraphs(seed, validCount, next, [test, train]);
-  const { graphs: fresh } = sampleGraphs(seed, validCount, last, [test, train, valid]);
+  const { graphs: test, candidate } = sampleGraphs(seed, testCount, 0, [], size);
+  const { graphs: train, candidate: next } = sampleGraphs(seed, trainCount, candidate, [test], size);
+  const { graphs: valid, candidate: last } = sampleGraphs(seed, validCount, next, [test, train], size);
+  const { graphs: fresh } = sampleGraphs(seed, validCount, last, [test, train, valid], size);
   return { train, valid, test, fresh };
 }
 
@@ -69,11 +81,16 @@ export function sampleGraphs(
   count: number,
   candidate = 0,
   unlike: readonly Graphs[] = [],
+  size = states,
 ): { graphs: Graphs; candidate: number } {
   checkSeed(seed);
   if (!Number.isInteger(count) || count < 1) {
     throw new UsageError("graphs: the number of graphs must be a whole number above 0", { count });
   }
+  if (!Number.isInteger(size) || size < 3 || size > mostStates) {
+    throw new UsageError(`graphs: the number of locations must be from 3 to ${mostStates}`, { states: size });
+  }
+  const tableSize = size * actions;
   const refused = new Set<string>();
   for (const { count: others, next } of unlike) {
     for (let graph = 0; graph < others; graph++) {
@@ -87,12 +104,13 @@ export function sampleGraphs(
     do drawCandidate(table, seed, following++);
     while (!mixes(table) || refused.has(table.join()));
   }
-  return { graphs: { count, next }, candidate: following };
+  return { graphs: { count, states: size, next }, candidate: following };
 }
 
 /** The graphs of some agents, `first` and those after it. */
-export function someGraphs({ next }: Graphs, first: number, count: number): Graphs {
-  return { count, next: next.subarray(first * tableSize, (first + count) * tableSize) };
+export function someGraphs(graphs: Graphs, first: number, count: number): Graphs {
+  const pairs = pairsOf(graphs);
+  return { ...graphs, count, next: graphs.next.subarray(first * pairs, (first + count) * pairs) };
 }
 
 /** Throws unless `seed` is a whole number that fits in 32 bits, as the addressed draws need. */
@@ -102,20 +120,21 @@ export function checkSeed(seed: number): void {
   }
 }
 
-/** One turn of the listing's loop, before its test: 10 of the 15 (state, action) pairs get an edge. */
+/** One turn of the listing's loop, before its test: 10 of the 15 (state, action) pairs of five states get an edge. */
 function drawCandidate(table: Int8Array, seed: number, candidate: number): void {
+  const size = table.length / actions;
   table.fill(-1);
   // Every state can be left: one random other state, by one random action.
-  for (let from = 0; from < states; from++) {
-    const other = below(states - 1, seed, purpose.graph, candidate, from, 0);
+  for (let from = 0; from < size; from++) {
+    const other = below(size - 1, seed, purpose.graph, candidate, from, 0);
     const action = below(actions, seed, purpose.graph, candidate, from, 1);
     table[from * actions + action] = other < from ? other : other + 1;
   }
   // Every state can be entered: from a random one of the pairs of another state that have no edge yet.
-  for (let to = 0; to < states; to++) {
+  for (let to = 0; to < size; to++) {
     let free = 0;
-    for (let pair = 0; pair < tableSize; pair++) if (isFree(table, pair, to)) free++;
-    let chosen = below(free, seed, purpose.graph, candidate, states + to, 0);
+    for (let pair = 0; pair < table.length; pair++) if (isFree(table, pair, to)) free++;
+    let chosen = below(free, seed, purpose.graph, candidate, size + to, 0);
     let pair = 0;
     while (!isFree(table, pair, to) || chosen-- > 0) pair++;
     table[pair] = to;
@@ -131,8 +150,9 @@ function isFree(table: Int8Array, pair: number, to: number): boolean {
  * state is reachable from every other (strongly connected) in exactly 32 steps (aperiodic).
  */
 function mixes(table: Int8Array): boolean {
-  const full = (1 << states) - 1;
-  let rows = Array.from({ length: states }, (_, from) => {
+  const size = table.length / actions;
+  const full = (1 << size) - 1;
+  let rows = Array.from({ length: size }, (_, from) => {
     let row = 0; // bit `to` is Q[from, to]
     for (let action = 0; action < actions; action++) {
       const to = table[from * actions + action]!;

@@ -8,7 +8,7 @@ import {
   sampleGraphSets,
   sampleGraphs,
   shortestPathBaseline,
-  states,
+  someGraphs,
 } from "../environment/index.ts";
 import { UsageError } from "../errors.ts";
 import type { Actor } from "../train/actor.ts";
@@ -78,12 +78,11 @@ export async function rollOut(
   const { task, training } = model.settings;
   const { train } = sampleGraphSets(task.graphSeed, training.agents);
   const fresh = sampleGraphs(seed, episodes, 0, [train]).graphs;
-  const size = states * actionCount;
   const actor = actorOf(model, { agents: 1 }, 1);
   const done: Rollout[] = [];
   try {
     for (let i = 0; i < episodes; i++) {
-      const graph = { count: 1, next: fresh.next.subarray(i * size, (i + 1) * size) };
+      const graph = someGraphs(fresh, i, 1);
       done.push(await watchEpisode(actor, makeEnvironment(task, graph, seed, "test"), i));
     }
   } finally {
@@ -108,7 +107,7 @@ async function watchEpisode(actor: Actor, environment: AgentEnvironment, episode
       steps.push({ ...stepTaken(graphs, before, actions[0]!), policy: [...policy] });
     },
   });
-  const graph = Array.from({ length: states }, (_, from) =>
+  const graph = Array.from({ length: graphs.graphs.states }, (_, from) =>
     Array.from({ length: actionCount }, (_, action) => edge(graphs, from, action)),
   );
   return { graph, steps, total: graphs.returns[0]!, explorer, explorerSteps, shortestPath };

@@ -205,7 +205,7 @@ describe("places", () => {
 
   it("of an agent do not depend on how many agents there are", () => {
     const few = new GraphEnvironment({
-      graphs: { count: 5, next: train.next.slice(0, 75) },
+      graphs: { count: 5, states: 5, next: train.next.slice(0, 75) },
       seed,
       split: "train",
       rules: "paper",

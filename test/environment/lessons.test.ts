@@ -21,7 +21,7 @@ function teach(
 ) {
   const next = graphs.next.slice(first * 15, (first + agents) * 15);
   const environment = new GraphEnvironment({
-    graphs: { count: agents, next },
+    graphs: { count: agents, states: 5, next },
     seed,
     split: "train",
     rules: "released",

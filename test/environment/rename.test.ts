@@ -8,7 +8,7 @@ const naming = { seed: 3, episode: 8, first: 0 };
 function renamed(change: Partial<typeof naming> = {}, from = 0, count = graphs.count): Int8Array {
   const next = graphs.next.slice(from * 15, (from + count) * 15);
   const into = new Int8Array(next.length).fill(99);
-  renameGraphs({ count, next }, { ...naming, first: from, ...change }, into);
+  renameGraphs({ count, states: 5, next }, { ...naming, first: from, ...change }, into);
   return into;
 }
 

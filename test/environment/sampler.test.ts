@@ -161,6 +161,7 @@ describe("the sets", () => {
     expect(again).toEqual(first);
     const odd = {
       count: 25,
+      states: 5,
       next: Int8Array.from(first.next.filter((_, i) => Math.floor(i / 15) % 2 === 1)),
     };
     const others = sampleGraphs(1, 30, 0, [odd]).graphs;

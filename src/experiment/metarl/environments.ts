@@ -1,22 +1,17 @@
 /** The random graphs as agents act on them: all, or those of some agents. */
 import {
-  actions,
   explorerTeacher,
   fillUniform,
   GraphEnvironment,
   type GraphSplit,
   type Graphs,
   Lessons,
-  observationSize,
   purpose,
   renameGraphs,
   someGraphs,
 } from "../../environment/index.ts";
 import type { Environment } from "../../train/rollout.ts";
 import { type MetarlSettings, rulesOf } from "./settings.ts";
-
-/** Sizes of what agents see and do. */
-export const agentSizes = { observation: observationSize, actions };
 
 /** Graphs as agents act on them. */
 export interface AgentEnvironment extends Environment {
@@ -31,10 +26,10 @@ export function makeEnvironment(
   split: GraphSplit,
   part: { readonly first: number; readonly agents: number } = { first: 0, agents: graphs.count },
 ): AgentEnvironment {
-  const { rules, length: steps, lessons: stages, rename } = task;
+  const { rules, length: steps, lessons: stages, rename, names } = task;
   const given = someGraphs(graphs, part.first, part.agents);
   const own = { graphs: { ...given, next: given.next.slice() }, firstAgent: part.first };
-  const environment = new GraphEnvironment({ ...rulesOf(task), ...own, seed, split, rules, steps });
+  const environment = new GraphEnvironment({ ...rulesOf(task), ...own, seed, split, rules, steps, names });
   const teacher = explorerTeacher();
   const ordinary: AgentEnvironment = {
     name: split,

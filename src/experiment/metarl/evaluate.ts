@@ -3,13 +3,13 @@ import {
   type Baseline,
   BehaviourCounter,
   explorerBaseline,
-  observationSize,
   ReadCounter,
   randomBaseline,
   runBaseline,
   sampleGraphSets,
   shortestPathBaseline,
 } from "../../environment/index.ts";
+import { UsageError } from "../../errors.ts";
 import { input, stateAttrs } from "../../graph/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
@@ -20,7 +20,7 @@ import { expectTensors } from "../../store/safetensors.ts";
 import { Actor } from "../../train/actor.ts";
 import { rollout } from "../../train/rollout.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
-import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
+import { type AgentEnvironment, makeEnvironment } from "./environments.ts";
 import {
   type BaselineReturns,
   type MeanReturn,
@@ -28,7 +28,7 @@ import {
   type MetarlOptions,
   usualEpisodes,
 } from "./options.ts";
-import type { MetarlSettings } from "./settings.ts";
+import { agentSizesOf, type MetarlSettings } from "./settings.ts";
 
 /** Places of an evaluation are drawn for episodes from here on; no training gets so far. */
 const firstEpisode = 2 ** 31;
@@ -39,14 +39,15 @@ export function actorOf(
   { agents, steps = settings.task.length }: { readonly agents: number; readonly steps?: number },
   threads?: number,
 ): Actor {
-  const agent = buildAgent(settings.system, agentSizes);
+  const seen = agentSizesOf(settings.task);
+  const agent = buildAgent(settings.system, seen);
   const wanted = agent.parameters.map((tensor) => {
     const { name, shape } = stateAttrs(tensor)!;
     return [name, { dtype: "f32" as const, shape }] as const;
   });
   expectTensors(folder.model, Object.fromEntries(wanted), { file: `${folder.path}/model.safetensors` });
   const state = new State();
-  const sizes = { agents, steps, observation: observationSize };
+  const sizes = { agents, steps, observation: seen.observation };
   const actor = new Actor(agent, sizes, state, { runtime: nodeRuntime, ...(threads ? { threads } : {}) });
   for (const [name] of wanted) state.set(name, folder.model[name]!.data as Float32Array);
   return actor;
@@ -76,6 +77,7 @@ export async function evaluateMetarl(
       graphs: environment.agents,
       episodes,
       length: environment.steps,
+      states: environment.graphs.graphs.states,
       seed,
       rules: environment.graphs.rules,
       return: reached,
@@ -159,11 +161,18 @@ function counted(
 /** The graphs of one split, by the agent's rules. */
 function environmentOf(
   { task, training }: Pick<MetarlSettings, "task" | "training">,
-  { split = "test", seed = 1, timer, length = task.length }: MetarlOptions,
+  { split = "test", seed = 1, timer, length = task.length, states }: MetarlOptions,
 ): AgentEnvironment {
+  if (states !== undefined && states > task.names) {
+    throw new UsageError(`--states ${states}: this agent knows names for ${task.names} locations only`, {
+      hint: "train one with more: fwm train metarl-fwm-ten-names",
+    });
+  }
   const plain = { ...task, lessons: [], rename: false };
   const rules = { ...plain, length, ...(timer ? { timerOnSuccess: timer } : {}) };
-  return makeEnvironment(rules, sampleGraphSets(task.graphSeed, training.agents)[split], seed, split);
+  const { agents } = training;
+  const graphs = sampleGraphSets(task.graphSeed, agents, agents, agents, states)[split];
+  return makeEnvironment(rules, graphs, seed, split);
 }
 
 async function measure(

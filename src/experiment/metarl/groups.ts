@@ -1,6 +1,6 @@
 /** The agents of a run in groups: which agents are in each, and groups in threads of their own. */
 import { Worker } from "node:worker_threads";
-import { actions, observationSize, sampleGraphSets } from "../../environment/index.ts";
+import { actions, sampleGraphSets } from "../../environment/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import type { Agent } from "../../model/agents.ts";
 import { defaultThreads, nodeRuntime } from "../../runtime/node.ts";
@@ -15,8 +15,8 @@ import {
 } from "../../train/agentGroups.ts";
 import { type A2cTrainerSettings, isSmall } from "../../train/agentTrainer.ts";
 import { optimizersOf } from "../../train/optimizerSettings.ts";
-import { agentSizes, makeEnvironment } from "./environments.ts";
-import type { MetarlSettings } from "./settings.ts";
+import { makeEnvironment } from "./environments.ts";
+import { agentSizesOf, type MetarlSettings } from "./settings.ts";
 
 /** Agents from which on a group is worth a thread. */
 const leastAgents = 128;
@@ -51,7 +51,7 @@ export function trainerSettings(
     steps: task.length,
     guided: task.lessons.length > 0,
     advised: training.teacher ? actions : 0,
-    observation: observationSize,
+    observation: agentSizesOf(task).observation,
   };
 }
 
@@ -85,7 +85,7 @@ export function localGroup({ settings, index, count }: GroupPlan): LocalGroup {
   );
   const options = { runtime: nodeRuntime, threads: 1 };
   return new LocalGroup(
-    buildAgent(system, agentSizes),
+    buildAgent(system, agentSizesOf(task)),
     trainerSettings(settings, agents),
     environments,
     options,

@@ -1,11 +1,16 @@
 /** Meta-reinforcement learning on random graphs, as a kind of experiment. */
-import { actions, observationSize } from "../../environment/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { countWeights } from "../../model/sequence.ts";
 import { defineKind } from "../defineKind.ts";
 import { evaluationOptions, type MetarlEvaluation } from "./options.ts";
 import { agentCard, compareAgents, published, returnFigure, showAgent, showAgentLine } from "./present.ts";
-import { type MetarlPaper, type MetarlSettings, metarlSchema, renamedSettings } from "./settings.ts";
+import {
+  agentSizesOf,
+  type MetarlPaper,
+  type MetarlSettings,
+  metarlSchema,
+  renamedSettings,
+} from "./settings.ts";
 
 /** The kind. What computes is loaded when it is needed. */
 export const metarl = defineKind<MetarlSettings, MetarlEvaluation, MetarlPaper>({
@@ -20,7 +25,7 @@ export const metarl = defineKind<MetarlSettings, MetarlEvaluation, MetarlPaper>(
   speed: { name: "episodesPerSecond", label: "episodes/s" },
   shown: "return",
   steps: ({ training }) => training.episodes,
-  countWeights: ({ system }) => countWeights(buildAgent(system, { observation: observationSize, actions })),
+  countWeights: ({ task, system }) => countWeights(buildAgent(system, agentSizesOf(task))),
   open: async (settings, context) => (await import("./session.ts")).openMetarl(settings, context),
   evaluationOptions,
   evaluate: async (model, options, context) =>

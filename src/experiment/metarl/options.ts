@@ -20,6 +20,12 @@ export const evaluationOptions = {
   },
   seed: { type: "integer", max: 0xffffffff, help: "seed of places and sampled actions; default: 1" },
   length: { type: "integer", min: 1, max: 1000, help: "steps per episode; default: as it was trained" },
+  states: {
+    type: "integer",
+    min: 3,
+    max: 20,
+    help: "locations of the graphs, if the agent knows so many names; default: 5",
+  },
   timer: {
     type: "choice",
     values: ["kept", "reset"],
@@ -36,6 +42,8 @@ export interface MetarlOptions {
   readonly seed?: number;
   /** Steps per episode; as many as it was trained with by default. */
   readonly length?: number;
+  /** Locations of the graphs; as many as the paper's have by default. */
+  readonly states?: number;
   /** Whether success sets the count of failures to 0; by the rules it was trained by by default. */
   readonly timer?: GraphRules["timerOnSuccess"];
 }
@@ -69,6 +77,8 @@ export interface MetarlEvaluation extends BaseEvaluation, BaselineReturns {
   readonly episodes: number;
   /** Steps of an episode. */
   readonly length: number;
+  /** Locations of the graphs; absent in older files, where it is five. */
+  readonly states?: number;
   readonly seed: number;
   readonly rules: GraphRules;
   /** The agent: actions sampled from its policy, no update. */

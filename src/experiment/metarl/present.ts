@@ -1,5 +1,14 @@
 /** How an agent's evaluation, its card and its curves are presented. */
-import { type Behaviour, graphRules, type Tally, type WayPart, wayParts } from "../../environment/index.ts";
+import {
+  type Behaviour,
+  edgesOf,
+  graphRules,
+  pairsOf,
+  states,
+  type Tally,
+  type WayPart,
+  wayParts,
+} from "../../environment/index.ts";
 import { type CardAbout, cardHead } from "../../report/card.ts";
 import { type FigureLine, type FigureMark, type FigureSpec, showSeeds } from "../../report/figure.ts";
 import type { RunResult } from "../../report/result.ts";
@@ -11,19 +20,26 @@ import { type MetarlPaper, type MetarlSettings, releasedTask } from "./settings.
 
 /** What the authors' agent had reached at the end of its log on the split; null where episodes are not as theirs. */
 export function published(
-  { rules, length, split }: Pick<MetarlEvaluation, "rules" | "length" | "split">,
+  {
+    rules,
+    length,
+    split,
+    states: size = states,
+  }: Pick<MetarlEvaluation, "rules" | "length" | "split" | "states">,
   paper: MetarlPaper | undefined,
 ): { episodes: number; return: number } | null {
   // Returns depend on the timer and the length, not on what an agent sees.
   const isAlike =
-    rules.timerOnSuccess === graphRules.released.timerOnSuccess && length === releasedTask.length;
+    rules.timerOnSuccess === graphRules.released.timerOnSuccess &&
+    length === releasedTask.length &&
+    size === states;
   if (!paper || split === "valid" || !isAlike) return null;
   return { episodes: paper.episodes, return: split === "train" ? paper.trainReturn : paper.testReturn };
 }
 
 /** The evaluation as a table. */
 export function showAgent(evaluation: MetarlEvaluation, known: MetarlPaper | undefined): string {
-  const { model, step, split, graphs, episodes, length, rules } = evaluation;
+  const { model, step, split, graphs, episodes, length, rules, states: size = states } = evaluation;
   const named = Object.entries(graphRules).find(([, set]) =>
     Object.entries(set).every(([rule, value]) => rules[rule as keyof typeof rules] === value),
   );
@@ -37,7 +53,7 @@ export function showAgent(evaluation: MetarlEvaluation, known: MetarlPaper | und
   const error = (value: number | null): string => (value === null ? "-" : value.toFixed(2));
   return (
     `${model}${step === null ? "" : `, after ${thousands(step)} episodes`}\n` +
-    `${thousands(graphs)} ${split} graphs, ${thousands(episodes)} ${episodes === 1 ? "episode" : "episodes"} ` +
+    `${thousands(graphs)} ${split} graphs${size === states ? "" : ` of ${size} locations`}, ${thousands(episodes)} ${episodes === 1 ? "episode" : "episodes"} ` +
     `of ${length} steps on each, ${named ? `${named[0]} rules` : "rules of its own"}\n\n` +
     table([
       ["mean return", "", "± episodes", "± graphs"],
@@ -82,24 +98,30 @@ function showReads({ reads = {} }: MetarlEvaluation): string {
 }
 
 /** What the agent did with what it had seen, beside the explorer, as a table. */
-function showBehaviour({ behaviour, explorerBehaviour }: MetarlEvaluation): string {
+function showBehaviour({ behaviour, explorerBehaviour, states: size = states }: MetarlEvaluation): string {
   if (!behaviour || !explorerBehaviour) return "";
   const columns = [behaviour, explorerBehaviour];
   const share = ({ chosen, of }: Tally): string => (of === 0 ? "-" : percent(chosen / of));
   const row = (name: string, of: (behaviour: Behaviour) => string): string[] => [name, ...columns.map(of)];
   return `\n${table([
     ["what it did with what it had seen", "agent", "explorer"],
-    ...behaviour.planned.map((_, i) =>
-      row(
-        `${i + 1} known ${i === 0 ? "step to the reward: took it" : "steps to the reward: began them"}`,
-        ({ planned }) => share(planned[i]!),
-      ),
+    ...behaviour.planned.flatMap((_, i) =>
+      columns.every(({ planned }) => planned[i]!.of === 0)
+        ? []
+        : [
+            row(
+              `${i + 1} known ${i === 0 ? "step to the reward: took it" : "steps to the reward: began them"}`,
+              ({ planned }) => share(planned[i]!),
+            ),
+          ],
     ),
     row("no known way: tried something new", ({ explored }) => share(explored)),
     row("no known way: took an edge again", ({ walked }) => share(walked)),
     row("no known way: tried again what led nowhere", ({ forgot }) => share(forgot)),
-    row("pairs of location and action tried, of 15", ({ tried }) => tried.toFixed(2)),
-    row("edges seen, of 10", ({ seen }) => seen.toFixed(2)),
+    row(`pairs of location and action tried, of ${pairsOf({ states: size })}`, ({ tried }) =>
+      tried.toFixed(2),
+    ),
+    row(`edges seen, of ${edgesOf({ states: size })}`, ({ seen }) => seen.toFixed(2)),
   ])}`;
 }
 

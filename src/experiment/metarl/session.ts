@@ -16,9 +16,9 @@ import { scheduleFactor } from "../../train/schedules.ts";
 import { Curriculum, placeSchema } from "../curriculum.ts";
 import type { Session, SessionContext, SessionSnapshot } from "../kind.ts";
 import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
-import { type AgentEnvironment, agentSizes, makeEnvironment } from "./environments.ts";
+import { type AgentEnvironment, makeEnvironment } from "./environments.ts";
 import { groupCount, openGroups, trainerSettings } from "./groups.ts";
-import type { MetarlSettings } from "./settings.ts";
+import { agentSizesOf, type MetarlSettings } from "./settings.ts";
 
 /** Samples the graphs and builds the agent that settings describe. */
 export function openMetarl(settings: MetarlSettings, context: Omit<SessionContext, "env">): MetarlSession {
@@ -47,7 +47,7 @@ export class MetarlSession implements Session {
     const environment = (split: "train" | "valid"): AgentEnvironment =>
       makeEnvironment(task, graphs[split], training.seed, split);
     this.environments = { train: environment("train"), valid: environment("valid") };
-    const agent = buildAgent(system, agentSizes);
+    const agent = buildAgent(system, agentSizesOf(task));
     const groups = device === "cuda" ? 1 : groupCount(agent, training.agents, threads);
     const options = { runtime: nodeRuntime, ...(threads ? { threads } : {}), ...(device ? { device } : {}) };
     this.trainer =

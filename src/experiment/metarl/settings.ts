@@ -1,7 +1,8 @@
 /** Settings of a meta-reinforcement-learning experiment: rules of the graphs, an agent, and how it learns. */
 import { z } from "zod";
-import { type GraphRules, graphRules } from "../../environment/index.ts";
+import { actions, type GraphRules, graphRules, observationSize, states } from "../../environment/index.ts";
 import { type AgentSettings, agentSchema } from "../../model/agentRegistry.ts";
+import type { AgentSizes } from "../../model/agents.ts";
 import { keysOf } from "../../model/fwm.ts";
 import { size } from "../../model/sequence.ts";
 import { plainOptimizerSchema, stepScheduleSchema } from "../../train/optimizerSettings.ts";
@@ -34,6 +35,8 @@ const taskSchema = z.strictObject({
   layout: z.enum(["paper", "released"]).optional(),
   /** Seed of the graphs, the same for every training seed. */
   graphSeed: z.int().min(0).max(0xffffffff),
+  /** Names that a location may be observed by; more than five for agents that are to act on larger graphs. */
+  names: z.int().min(states).max(20).default(states),
   /** Steps per episode. */
   length: z.int().min(1).max(1000),
   /** What comes before ordinary episodes, stage by stage. */
@@ -84,6 +87,11 @@ export const metarlSchema = z.strictObject({
 /** Settings of a meta-reinforcement-learning experiment. */
 export type MetarlSettings = z.infer<typeof metarlSchema>;
 
+/** Sizes of what the agents of a task see and do. */
+export function agentSizesOf({ names }: MetarlSettings["task"]): AgentSizes {
+  return { observation: observationSize(names), actions };
+}
+
 /** The rules of a task: the named set, and over it what is given by name. */
 export function rulesOf(task: MetarlSettings["task"]): GraphRules {
   const named = graphRules[task.rules];
@@ -129,6 +137,7 @@ export const releasedTask: MetarlSettings["task"] = {
   name: "metarl",
   rules: "released",
   graphSeed: 666,
+  names: states,
   length: 30,
   lessons: [],
   rename: false,

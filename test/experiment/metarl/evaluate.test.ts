@@ -64,6 +64,34 @@ describe("a mean return", () => {
   });
 });
 
+describe("larger graphs", () => {
+  test("are acted on by an agent that knows names for them, and by the baselines", async () => {
+    const known = join(scratch, "ten");
+    const named = metarlSchema.parse({ ...settings, task: { ...settings.task, names: 10 } });
+    await trainRun(
+      { action: "start", experiment: "metarl-fwm", settings: named, folder: known },
+      { env: {}, command: ["fwm"], packageVersion: "0", threads: 1, signal: new AbortController().signal },
+    );
+    const seven = await evaluate(known, { split: "valid", episodes: 2, states: 7 });
+    const [five, ten] = [
+      await evaluate(known, { split: "valid", episodes: 2 }),
+      await evaluate(known, { split: "valid", episodes: 2, states: 10 }),
+    ];
+    expect([five.states, seven.states, ten.states]).toEqual([5, 7, 10]);
+    expect([five, seven, ten].map(({ behaviour }) => behaviour!.planned.length)).toEqual([4, 6, 9]);
+    // The further apart things are, the less there is to be had, with the graph known or not.
+    for (const of of ["explorer", "shortestPath"] as const) {
+      expect(seven[of].mean).toBeLessThan(five[of].mean);
+      expect(ten[of].mean).toBeLessThan(seven[of].mean);
+      expect(ten[of].mean).toBeGreaterThan(ten.random.mean);
+    }
+  });
+
+  test("are refused where there are too few names", async () => {
+    await expect(evaluate(agent, { states: 7 })).rejects.toThrow(/names for 5 locations only/);
+  });
+});
+
 describe("an agent", () => {
   test.each(["test", "valid", "train", "fresh"] as const)(
     "acts on the %s graphs as training does",

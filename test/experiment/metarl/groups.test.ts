@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import "../../../experiments/index.ts";
 import { sampleGraphSets } from "../../../src/environment/index.ts";
-import { agentSizes, makeEnvironment } from "../../../src/experiment/metarl/environments.ts";
+import { makeEnvironment } from "../../../src/experiment/metarl/environments.ts";
 import {
   groupCount,
   localGroup,
@@ -10,9 +10,11 @@ import {
   trainerSettings,
 } from "../../../src/experiment/metarl/groups.ts";
 import {
+  agentSizesOf,
   type MetarlExperiment,
   type MetarlSettings,
   metarlSchema,
+  releasedTask,
 } from "../../../src/experiment/metarl/settings.ts";
 import { requireExperiment } from "../../../src/experiment/registry.ts";
 import { buildAgent } from "../../../src/model/agentRegistry.ts";
@@ -40,7 +42,7 @@ function settingsOf(change: Partial<MetarlSettings["training"]> = {}, name = "fw
 const options = { runtime: nodeRuntime, threads: 1 };
 
 function grouped(settings: MetarlSettings, groups: readonly AgentGroup[]): GroupedA2cTrainer {
-  const agent = buildAgent(settings.system, agentSizes);
+  const agent = buildAgent(settings.system, agentSizesOf(settings.task));
   return new GroupedA2cTrainer(agent, trainerSettings(settings), groups, options);
 }
 
@@ -75,7 +77,11 @@ describe("an update of groups is that of all agents", () => {
   ] as const)("%s, advantage %s, %i groups, %o", async (name, advantage, count, change) => {
     const settings = settingsOf({ advantage, lambda: 0.9, ...change }, name);
     const [one, many] = [
-      new A2cTrainer(buildAgent(settings.system, agentSizes), trainerSettings(settings), options),
+      new A2cTrainer(
+        buildAgent(settings.system, agentSizesOf(settings.task)),
+        trainerSettings(settings),
+        options,
+      ),
       grouped(settings, localGroups(settings, count)),
     ];
     try {
@@ -140,7 +146,7 @@ test.each([
 test("what goes wrong in another thread is thrown here, and later calls say so too", async () => {
   const settings = settingsOf();
   const [, remote] = openGroups(settings, 2) as [AgentGroup, AgentGroup];
-  const weights = buildAgent(settings.system, agentSizes).parameters.map(
+  const weights = buildAgent(settings.system, agentSizesOf(settings.task)).parameters.map(
     ({ shape }) => new Float32Array(shape.reduce((a, b) => a * b, 1)),
   );
   const order = { weights, environment: "elsewhere", episode: 0, store: false };
@@ -170,7 +176,10 @@ test("small agents get a thread for every 128 of them, large ones stay together"
     { name: "fwm", hidden: 32, memory: 16, reads: 3 },
     { name: "lstm", hidden: 512 },
   ].map((system) =>
-    buildAgent({ variant: "releasedMetaRl", ...system } as MetarlSettings["system"], agentSizes),
+    buildAgent(
+      { variant: "releasedMetaRl", ...system } as MetarlSettings["system"],
+      agentSizesOf(releasedTask),
+    ),
   ) as [ReturnType<typeof buildAgent>, ReturnType<typeof buildAgent>];
   const counts = [1, 2, 3, 4, 8].map((threads) => groupCount(small, 600, threads));
   expect(counts).toEqual([1, 2, 3, 4, 4]);

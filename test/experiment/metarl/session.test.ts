@@ -11,12 +11,13 @@ import {
   shortestPathBaseline,
 } from "../../../src/environment/index.ts";
 import { benchMetarl } from "../../../src/experiment/metarl/bench.ts";
-import { agentSizes } from "../../../src/experiment/metarl/environments.ts";
 import { openMetarl } from "../../../src/experiment/metarl/session.ts";
 import {
+  agentSizesOf,
   type MetarlExperiment,
   type MetarlSettings,
   metarlSchema,
+  releasedTask,
 } from "../../../src/experiment/metarl/settings.ts";
 import { experimentNames, requireExperiment } from "../../../src/experiment/registry.ts";
 import { trainRun } from "../../../src/experiment/trainRun.ts";
@@ -62,13 +63,14 @@ describe("experiments", () => {
   test("have the weights they claim", () => {
     const weights = metarlNames.map((name) => [
       name,
-      countWeights(buildAgent(named(name).settings.system, agentSizes)),
+      countWeights(buildAgent(named(name).settings.system, agentSizesOf(named(name).settings.task))),
     ]);
     expect(Object.fromEntries(weights)).toEqual({
       "metarl-fwm": 10_933,
       "metarl-fwm-corrected": 10_933,
       "metarl-fwm-tuned": 10_933,
       "metarl-fwm-lessons": 10_933,
+      "metarl-fwm-ten-names": 12_213,
       "metarl-lstm-512": 1_089_540,
       "metarl-lstm-512-tuned": 1_089_540,
       "metarl-lstm-1024": 4_276_228,
@@ -107,7 +109,7 @@ describe("acting and learning compute the same policy on ONNX Runtime", () => {
     ["LSTM", { name: "lstm", hidden: 40 }],
   ] as const)("%s, 30 steps", async (_, system) => {
     const [T, B, O] = [30, 8, 17];
-    const agent = buildAgent(system, agentSizes);
+    const agent = buildAgent(system, agentSizesOf(releasedTask));
     const state = new State(3);
     const options = { runtime: nodeRuntime, threads: 1 };
     const actor = new Actor(agent, { agents: B, steps: T, observation: O }, state, options);
