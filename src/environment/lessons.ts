@@ -6,8 +6,12 @@
  *   fork        start → x → g and start → y → h, five different locations: what to do at the start depends on the edge
  *               after the next, and no single look-up says so
  *   shown       the four edges of a fork and up to `extra` others, in any order; each is a walk of its own that ends at the
- *               reward, or, with probability `joined`, the two edges of a way are one walk
+ *               reward, or, with probability `joined`, one walk together with an edge that goes on from it
  *   asked       then, after every success: a location and a reward two shown steps apart, with another edge to choose
+ *
+ * What has been walked once, from a location to a reward, can be done again without looking up any edge, and what was not
+ * the way to one reward must be the way to another. So no way that is asked for was shown as one walk, and no location is
+ * asked about twice; when no question is left, the rest of the episode is an ordinary one.
  *
  * A lesson places agents and takes their first actions; all else goes by the rules of the environment. Everything depends
  * on (seed, episode, step, agent) alone. On a graph without a fork, one in twelve, the episode is an ordinary one.
@@ -20,7 +24,7 @@ import { actions as actionCount, type Graphs } from "./sampler.ts";
 export interface LessonSettings {
   /** At most so many edges are shown besides those of the fork. */
   readonly extra: number;
-  /** Probability that the two edges of a way are shown as one walk. */
+  /** Probability that an edge and one that goes on from it are shown as one walk. */
   readonly joined: number;
 }
 
@@ -48,7 +52,8 @@ interface Lesson {
   readonly guided: readonly number[];
   /** By step: where a walk begins. */
   readonly begins: ReadonlyMap<number, Place>;
-  readonly questions: readonly Question[];
+  /** What may still be asked. */
+  questions: readonly Question[];
 }
 
 /** The lessons of an environment's agents. */
@@ -116,6 +121,7 @@ export class Lessons {
         return;
       }
       const { questions } = lesson;
+      if (questions.length === 0) return;
       const number = below(
         questions.length,
         this.seed,
@@ -124,8 +130,10 @@ export class Lessons {
         asking + stepsTaken,
         this.firstAgent + agent,
       );
-      this.pending[agent] = questions[number]!;
-      this.put(agent, questions[number]!);
+      const question = questions[number]!;
+      lesson.questions = questions.filter(({ at }) => at !== question.at);
+      this.pending[agent] = question;
+      this.put(agent, question);
     });
   }
 
@@ -148,25 +156,26 @@ export class Lessons {
       below(n, this.seed, purpose.lesson, episode, draws++, this.firstAgent + agent);
     const pick = <T>(list: readonly T[]): T => list[draw(list.length)]!;
 
-    const fork = pick(forks);
-    const ways = fork.flatMap((way): (readonly Edge[])[] =>
-      draw(resolution) < joined * resolution ? [way] : way.map((edge) => [edge]),
-    );
+    const fork = pick(forks).flat();
     const others = Array.from({ length: draw(extra + 1) }, () => pick(edges));
     // They may have shorter ways for all that could be asked.
-    const isAskable = questionsAbout([...fork.flat(), ...others]).length > 0;
-    const walks = [...ways, ...(isAskable ? others.map((edge) => [edge]) : [])];
-    for (let i = walks.length - 1; i > 0; i--) {
+    const isAskable = questionsAbout([...fork, ...others]).length > 0;
+    const shown = isAskable ? [...fork, ...others] : fork;
+    for (let i = shown.length - 1; i > 0; i--) {
       const j = draw(i + 1);
-      [walks[i], walks[j]] = [walks[j]!, walks[i]!];
+      [shown[i], shown[j]] = [shown[j]!, shown[i]!];
     }
+    const start = fork[0]!.from;
+    const walks = joinSome(shown, (edge) => edge.from !== start && draw(resolution) < joined * resolution);
     const begins = new Map<number, Place>();
     const guided: number[] = [];
     for (const walk of walks) {
       begins.set(guided.length, { at: walk[0]!.from, goal: walk.at(-1)!.to });
       guided.push(...walk.map(({ action }) => action));
     }
-    return { guided, begins, questions: questionsAbout(walks.flat()) };
+    const isWalked = ({ at, goal }: Place): boolean =>
+      walks.some((walk) => walk[0]!.from === at && walk.at(-1)!.to === goal);
+    return { guided, begins, questions: questionsAbout(shown).filter((question) => !isWalked(question)) };
   }
 }
 
@@ -175,6 +184,18 @@ const asking = 1 << 16;
 
 /** Steps between 0 and 1 in which a probability is drawn. */
 const resolution = 1 << 16;
+
+/** Edges as walks, each of one edge, or of two where `isJoined` says so and one goes on from the first to a new place. */
+function joinSome(edges: readonly Edge[], isJoined: (edge: Edge) => boolean): (readonly Edge[])[] {
+  const left = [...edges];
+  const walks: (readonly Edge[])[] = [];
+  for (let edge = left.shift(); edge; edge = left.shift()) {
+    const { from, to } = edge;
+    const next = isJoined(edge) ? left.findIndex((other) => other.from === to && other.to !== from) : -1;
+    walks.push(next === -1 ? [edge] : [edge, ...left.splice(next, 1)]);
+  }
+  return walks;
+}
 
 /** The edges of a graph. */
 function edgesIn({ states, next }: Graphs, graph: number): Edge[] {

@@ -14,7 +14,7 @@ const fraction = z.number().min(0).max(1);
 const lessonSchema = z.strictObject({
   /** At most so many edges are shown besides the four of the fork that is asked about. */
   extra: z.int().min(0).max(20),
-  /** Probability that the two edges of a way are shown as one walk. */
+  /** Probability that an edge and one that goes on from it are shown as one walk. */
   joined: fraction,
   /** The share of right answers at which the stage ends. */
   until: fraction,
