@@ -11,8 +11,7 @@
  *
  * What has been walked once, from a location to a reward, can be done again without looking up any edge, and what was not
  * the way to one reward must be the way to another. So no way that is asked for was shown as one walk, and no location is
- * asked about twice; when no question is left, the rest of the episode is an ordinary one. Nothing is learned from its
- * actions: what an ordinary episode teaches first, to look up one edge, is in the way of looking up two.
+ * asked about twice; when no question is left, the rest of the episode is an ordinary one.
  *
  * A lesson places agents and takes their first actions; all else goes by the rules of the environment. Everything depends
  * on (seed, episode, step, agent) alone. On a graph without a fork, one in twelve, the episode is an ordinary one.
@@ -63,8 +62,6 @@ export class Lessons {
   private readonly forks: readonly (readonly Fork[])[];
   private lessons: readonly (Lesson | undefined)[] = [];
   private readonly pending: (Question | undefined)[] = [];
-  /** Whether an agent is on the way that it was asked for. */
-  private readonly isAsked: boolean[] = [];
   private tally = { correct: 0, asked: 0 };
 
   constructor(
@@ -82,33 +79,19 @@ export class Lessons {
   begin(settings: LessonSettings): void {
     this.tally = { correct: 0, asked: 0 };
     this.lessons = this.edges.map((_, agent) => this.make(agent, settings));
-    for (let agent = 0; agent < this.lessons.length; agent++) {
-      this.pending[agent] = undefined;
-      this.isAsked[agent] = false;
-    }
+    this.pending.fill(undefined, 0, this.lessons.length);
     this.lessons.forEach((lesson, agent) => {
       if (lesson) this.put(agent, lesson.begins.get(0)!);
     });
   }
 
   /** Whether the next action of an agent is not its own. */
-  isGuided(agent: number): boolean {
+  private isGuided(agent: number): boolean {
     const lesson = this.lessons[agent];
     return lesson !== undefined && this.environment.stepsTaken < lesson.guided.length;
   }
 
-  /** Before a step: says that any action would do, [agents, actions], where an agent is not asked for a way. */
-  advise(into: Float32Array): void {
-    this.lessons.forEach((lesson, agent) => {
-      if (!lesson || this.isAsked[agent]) return;
-      into.fill(1, agent * actionCount, (agent + 1) * actionCount);
-    });
-  }
-
-  /**
-   * Before a step: takes the actions of agents that are led, and marks the answers of those asked. There is a 0 in `own` for
-   * all agents that are not on a way that they were asked for.
-   */
+  /** Before a step: takes the actions of agents that are led, with 0 in `own`, and marks the answers of those asked. */
   guide(actions: Int32Array, own: Float32Array): void {
     const { stepsTaken, timer } = this.environment;
     this.lessons.forEach((lesson, agent) => {
@@ -118,9 +101,9 @@ export class Lessons {
         if (question.isRight(actions[agent]!)) this.tally.correct++;
         this.pending[agent] = undefined;
       }
-      if (lesson && !this.isAsked[agent]) own[agent] = 0;
       if (!this.isGuided(agent)) return;
       actions[agent] = lesson!.guided[stepsTaken]!;
+      own[agent] = 0;
       // What it is shown is no failure of the agent.
       timer[agent] = 0;
     });
@@ -129,12 +112,9 @@ export class Lessons {
   /** After a step: places the agents that were successful at the beginning of the next walk, or asks them. */
   follow(): void {
     const { environment } = this;
-    const { stepsTaken, rewards, previousAction, episode } = environment;
+    const { stepsTaken, rewards, episode } = environment;
     this.lessons.forEach((lesson, agent) => {
-      const isTimeout = previousAction[agent] === -1;
-      if (isTimeout) this.isAsked[agent] = false;
       if (!lesson || rewards[agent] !== successReward) return;
-      this.isAsked[agent] = false;
       const begin = lesson.begins.get(stepsTaken);
       if (begin) {
         this.put(agent, begin);
@@ -153,7 +133,6 @@ export class Lessons {
       const question = questions[number]!;
       lesson.questions = questions.filter(({ at }) => at !== question.at);
       this.pending[agent] = question;
-      this.isAsked[agent] = true;
       this.put(agent, question);
     });
   }

@@ -9,9 +9,7 @@ interface Step {
   readonly at: number;
   readonly goal: number;
   readonly action: number;
-  readonly isLed: boolean;
-  /** Whether it is learned from: advice on it, and 1 in `own`. */
-  readonly counts: boolean;
+  readonly isOwn: boolean;
   readonly reward: number;
 }
 
@@ -37,22 +35,16 @@ function teach(
     const [at, goal] = [environment.agentAt.slice(), environment.rewardAt.slice()];
     const actions = Int32Array.from(taken, (steps, agent) => act(agent, steps, at[agent]!, goal[agent]!));
     const own = new Float32Array(agents).fill(1);
-    const led = taken.map((_, agent) => lessons.isGuided(agent));
-    const advice = new Float32Array(3 * agents);
-    lessons.advise(advice);
     lessons.guide(actions, own);
     const rewards = environment.step(actions);
     lessons.follow();
     taken.forEach((steps, agent) => {
-      const counts = own[agent] === 1;
-      // Where it is not, any action would do.
-      expect([...advice.subarray(3 * agent, 3 * agent + 3)]).toEqual(Array(3).fill(counts ? 0 : 1));
+      const isOwn = own[agent] === 1;
       steps.push({
         at: at[agent]!,
         goal: goal[agent]!,
         action: actions[agent]!,
-        isLed: led[agent]!,
-        counts,
+        isOwn,
         reward: rewards[agent]!,
       });
     });
@@ -65,7 +57,7 @@ const toOf = (agent: number, from: number, action: number): number =>
 
 /** Edges that an agent was led along: [from, action, to]. */
 const shown = (agent: number, steps: readonly Step[]): number[][] =>
-  steps.filter(({ isLed }) => isLed).map(({ at, action }) => [at, action, toOf(agent, at, action)]);
+  steps.filter(({ isOwn }) => !isOwn).map(({ at, action }) => [at, action, toOf(agent, at, action)]);
 
 /** Actions that begin a way of two shown edges to the goal. */
 function waysOfTwo(edges: readonly number[][], at: number, goal: number): number[] {
@@ -82,15 +74,15 @@ describe.each([
 ])("lessons with %o", (settings) => {
   const random = (agent: number, steps: readonly Step[]): number => (agent * 7 + steps.length * 5) % 3;
   const { taken } = teach(settings, random);
-  const taught = taken.map((steps, agent) => ({ agent, steps })).filter(({ steps }) => steps[0]!.isLed);
+  const taught = taken.map((steps, agent) => ({ agent, steps })).filter(({ steps }) => !steps[0]!.isOwn);
 
   test("nearly all graphs have a fork; without one the episode is an ordinary one", () => {
     expect(taught.length / graphs.count).toBeGreaterThan(0.85);
     const environment = new GraphEnvironment({ graphs, seed, split: "train", rules: "released" });
     environment.reset(episode);
     for (const [agent, steps] of taken.entries()) {
-      if (steps[0]!.isLed) continue;
-      expect(steps.every(({ isLed, counts }) => !isLed && counts)).toBe(true);
+      if (!steps[0]!.isOwn) continue;
+      expect(steps.every(({ isOwn }) => isOwn)).toBe(true);
       expect([steps[0]!.at, steps[0]!.goal]).toEqual([
         environment.agentAt[agent],
         environment.rewardAt[agent],
@@ -101,8 +93,8 @@ describe.each([
   test("agents are led along edges of their graph, four and up to so many more, and no further", () => {
     const counts = new Set<number>();
     for (const { agent, steps } of taught) {
-      const guided = steps.findIndex(({ isLed }) => !isLed);
-      expect(steps.slice(guided).some(({ isLed }) => isLed)).toBe(false);
+      const guided = steps.findIndex(({ isOwn }) => isOwn);
+      expect(steps.slice(guided).every(({ isOwn }) => isOwn)).toBe(true);
       counts.add(guided);
       for (const { at, action, goal, reward } of steps.slice(0, guided)) {
         const to = toOf(agent, at, action);
@@ -117,12 +109,12 @@ describe.each([
   });
 
   test("walks are of one edge, or of two that follow each other", () => {
-    const moves = taught.flatMap(({ steps }) => steps.filter(({ isLed, reward }) => isLed && reward === 0));
+    const moves = taught.flatMap(({ steps }) => steps.filter(({ isOwn, reward }) => !isOwn && reward === 0));
     if (settings.joined === 0) expect(moves).toHaveLength(0);
     else expect(moves.length / taught.length).toBeGreaterThan(settings.joined / 2);
     for (const { steps } of taught) {
-      steps.forEach(({ isLed, reward }, i) => {
-        if (isLed && reward === 0) expect(steps[i + 1]).toMatchObject({ isLed: true, reward: 10 });
+      steps.forEach(({ isOwn, reward }, i) => {
+        if (!isOwn && reward === 0) expect(steps[i + 1]).toMatchObject({ isOwn: false, reward: 10 });
       });
     }
   });
@@ -142,18 +134,6 @@ describe.each([
       expect(new Set(out).size).toBeGreaterThan(1);
     }
     expect(asked / taught.length).toBeGreaterThan(0.9);
-  });
-
-  test("what counts are the ways that were asked for, and nothing else", () => {
-    for (const { agent, steps } of taught) {
-      const edges = shown(agent, steps);
-      const begins = steps.filter(
-        ({ counts }, i) => counts && (!steps[i - 1]!.counts || steps[i - 1]!.reward > 0),
-      );
-      for (const { at, goal } of begins) expect(waysOfTwo(edges, at, goal)).not.toEqual([]);
-      // No location is asked about twice.
-      expect(new Set(begins.map(({ at }) => at)).size).toBe(begins.length);
-    }
   });
 
   test("who looks up two edges answers all; who repeats what was walked, or does the other thing, guesses", () => {

@@ -83,10 +83,6 @@ function withLessons(
       reset(episode);
       lessons.begin(stages[environment.lesson!]!);
     },
-    advise(into) {
-      ordinary.advise!(into);
-      if (isLesson()) lessons.advise(into);
-    },
     guide(actions, own) {
       if (isLesson()) lessons.guide(actions, own);
     },
