@@ -1,6 +1,7 @@
 /**
- * The paper's agent in the authors' environment, taught to plan: lessons come first, in which it is shown a few edges and
- * asked for ways of two steps; until some time after them it hears what the explorer would do; and no graph keeps its names.
+ * The paper's agent in the authors' environment, taught to plan: lessons come first, in which it is shown a few edges, asked
+ * for ways of two steps, and told which two of the edges its reads should find; until some time after them it hears what the
+ * explorer would do; and no graph keeps its names.
  */
 import { metarlExperiment } from "../src/experiment/metarl/settings.ts";
 import tuned from "./metarl-fwm-tuned.ts";
@@ -21,7 +22,7 @@ export default metarlExperiment({
     },
     training: {
       ...tuned.settings.training,
-      episodes: 5_000,
+      episodes: 3_000,
       optimizer: {
         name: "muon",
         learningRate: 0.015,
@@ -38,6 +39,7 @@ export default metarlExperiment({
       schedule: { name: "linear", warmup: 0, decayStart: 0, finalLrRatio: 0.02 },
       discount: 0.7,
       teacher: { coef: 1, episodes: 1_500 },
+      factCoef: 10,
     },
   },
 });

@@ -52,6 +52,8 @@ interface Lesson {
   readonly guided: readonly number[];
   /** By step: where a walk begins. */
   readonly begins: ReadonlyMap<number, Place>;
+  /** The edges that these actions go along. */
+  readonly shown: readonly Edge[];
   /** What may still be asked. */
   questions: readonly Question[];
 }
@@ -89,6 +91,24 @@ export class Lessons {
   private isGuided(agent: number): boolean {
     const lesson = this.lessons[agent];
     return lesson !== undefined && this.environment.stepsTaken < lesson.guided.length;
+  }
+
+  /** Before a step: which writes the answers of agents that are asked now follow from, [agents, 2, steps] (see rollout.ts). */
+  facts(into: Float32Array): void {
+    const { steps } = this.environment;
+    this.lessons.forEach((lesson, agent) => {
+      const question = this.pending[agent];
+      if (!lesson || !question) return;
+      const first = lesson.shown.filter(
+        ({ from, action }) => from === question.at && question.isRight(action),
+      );
+      lesson.shown.forEach(({ from, action, to }, step) => {
+        // A write is of what the step before it has shown.
+        const at = agent * 2 * steps + step + 1;
+        if (from === question.at && question.isRight(action)) into[at] = 1;
+        if (to === question.goal && first.some((edge) => edge.to === from)) into[at + steps] = 1;
+      });
+    });
   }
 
   /** Before a step: takes the actions of agents that are led, with 0 in `own`, and marks the answers of those asked. */
@@ -175,7 +195,12 @@ export class Lessons {
     }
     const isWalked = ({ at, goal }: Place): boolean =>
       walks.some((walk) => walk[0]!.from === at && walk.at(-1)!.to === goal);
-    return { guided, begins, questions: questionsAbout(shown).filter((question) => !isWalked(question)) };
+    return {
+      guided,
+      begins,
+      shown: walks.flat(),
+      questions: questionsAbout(shown).filter((question) => !isWalked(question)),
+    };
   }
 }
 

@@ -46,7 +46,7 @@ import {
   releasedMetaRl,
   writeVectors,
 } from "./fwm.ts";
-import { episodeMatches, fwmEpisode } from "./fwmEpisode.ts";
+import { fwmEpisode } from "./fwmEpisode.ts";
 import { type LinearWeights, linear, linearWeights } from "./linear.ts";
 import { type LstmGates, type LstmWeights, lstm, lstmStep, lstmWeights } from "./lstm.ts";
 
@@ -62,6 +62,8 @@ export interface AgentSizes {
 export interface AgentOutput {
   readonly logits: Tensor;
   readonly value: Tensor;
+  /** Of a whole episode of an agent with a memory: the share of every write in each of its reads, [B, T, T] for each. */
+  readonly matches?: () => Tensor[];
 }
 
 /** A part of what an agent keeps between the steps of an episode. */
@@ -97,8 +99,6 @@ export interface Agent {
   act(input: ActInput): AgentOutput & { state: Tensor[]; rows: Tensor[]; savedActivations: Tensor[] };
   /** An episode from its observations, [T, B, O]; with what acting stored, that is not computed again. */
   episode(x: Tensor, stored?: readonly Tensor[]): AgentOutput;
-  /** Of an agent with a memory: the share of every write in each of its reads over an episode, [B, T, T] for each. */
-  matches?(x: Tensor): Tensor[];
 }
 
 interface Heads {
@@ -174,8 +174,10 @@ export function fwmAgent(config: AgentSizes & FwmSizes & { readonly variant?: Fw
       const { y, after, rows } = actWithMemory(memory, next.h, past, here);
       return { ...decide(outputs, y), state: [next.h, next.c, after.w, after.m], rows, savedActivations: [] };
     },
-    episode: (x) => decide(outputs, fwmEpisode(memory, runLstm(layer, x))),
-    matches: (x) => episodeMatches(memory, runLstm(layer, x)),
+    episode(x) {
+      const { y, matches } = fwmEpisode(memory, runLstm(layer, x));
+      return { ...decide(outputs, y), matches };
+    },
   };
 }
 

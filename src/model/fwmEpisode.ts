@@ -49,20 +49,24 @@ import {
   writeVectors,
 } from "./fwm.ts";
 
-/** An episode: h [T, B, H] gives the layer's output, [T, B, H]. */
-export function fwmEpisode(w: FwmWeights, h: Tensor): Tensor {
-  return scoped("fwm", () => fwmOutput(w, h, transpose(readAll(w, h).reads.at(-1)!.n, [1, 0, 2])));
-}
-
-/** What each read of an episode matched: the share that every write has in what the read gives, [B, T, T] for each read. */
-export function episodeMatches(w: FwmWeights, h: Tensor): Tensor[] {
+/**
+ * An episode: h [T, B, H] gives the layer's output y, [T, B, H]; and `matches` what each read matched, the share that every
+ * write has in what the read gives, [B, T, T] for each read.
+ */
+export function fwmEpisode(w: FwmWeights, h: Tensor): { y: Tensor; matches: () => Tensor[] } {
   return scoped("fwm", () => {
     const { U, reads } = readAll(w, h);
-    const size = transpose(sqrt(sum(mul(U, U), { axes: -1, keep: true })));
-    return reads.map(({ scores }) => {
-      const parts = mul(max(scores, neg(scores)), size);
-      return div(parts, max(sum(parts, { axes: -1, keep: true }), 1e-30));
-    });
+    return {
+      y: fwmOutput(w, h, transpose(reads.at(-1)!.n, [1, 0, 2])),
+      matches: () =>
+        scoped("fwm", () => {
+          const size = transpose(sqrt(sum(mul(U, U), { axes: -1, keep: true })));
+          return reads.map(({ scores }) => {
+            const parts = mul(max(scores, neg(scores)), size);
+            return div(parts, max(sum(parts, { axes: -1, keep: true }), 1e-30));
+          });
+        }),
+    };
   });
 }
 

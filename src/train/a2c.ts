@@ -15,6 +15,11 @@
  *
  *   teacherCoef · 1/T Σ_t mean_b( -log Σ_a advice_t[a] π_t(a) )
  *
+ * Where agents are told the facts, facts_t[0, i] is 1 for a write i that the last read should find, and facts_t[1, i] for one
+ * that the read before it should; share is the share of a write in what a read gives. Then there is a term
+ *
+ *   factCoef · 1/T Σ_t mean_b( -log Σ_i facts_t[0, i] share_last(i) - log Σ_i facts_t[1, i] share_before(i) ), where there are any
+ *
  *   T steps per episode, B agents, A actions
  *
  * "broadcast" is what the authors' program computes: it subtracts V [B, 1] from G [B], and the difference is
@@ -24,15 +29,20 @@ import {
   add,
   div,
   log,
+  max,
   mean,
+  min,
   mul,
   neg,
   oneHot,
   softmax,
+  split,
+  squeeze,
   stopGradient,
   sub,
   sum,
   type Tensor,
+  transpose,
 } from "../graph/index.ts";
 import type { AgentOutput } from "../model/agents.ts";
 
@@ -80,18 +90,21 @@ export interface A2cExtras {
   /** Where not all actions were the agents' own. */
   readonly own?: Tensor | undefined;
   /** Where there is a teacher: its advice and the weight of it. */
+  /** Where agents with a memory are told which writes answers follow from, [T, B, 2, T], and the weight of it. */
+  readonly facts?: { readonly facts: Tensor; readonly coef: number } | undefined;
   readonly teaching?: { readonly advice: Tensor; readonly coef: Tensor | number } | undefined;
 }
 
 /** The loss and its parts, averaged over steps and agents. */
 export function a2cLoss(
-  { logits, value: V }: AgentOutput,
+  { logits, value: V, matches }: AgentOutput,
   actions: Tensor,
   G: Tensor,
   { valueCoef, advantage }: Pick<A2cSettings, "valueCoef" | "advantage">,
   entropyCoef: Tensor | number,
-  { means, own, teaching }: A2cExtras = {},
-): { loss: Tensor; policyLoss: Tensor; valueLoss: Tensor; entropy: Tensor; teacherLoss?: Tensor } {
+  { means, own, teaching, facts }: A2cExtras = {},
+): Record<"loss" | "policyLoss" | "valueLoss" | "entropy", Tensor> &
+  Partial<Record<"teacherLoss" | "factLoss", Tensor>> {
   const pi = policyOf(logits);
   const logPi = log(pi);
   const chosen = sum(mul(logPi, oneHot(actions, logits.shape.at(-1)!)), { axes: -1 });
@@ -106,9 +119,29 @@ export function a2cLoss(
   const squares = mean(mul(error, error));
   const valueLoss = advantage === "a2c" ? squares : add(squares, mean(mul(spread, spread)));
   const uncertainty = neg(mean(sum(mul(pi, logPi), { axes: -1 })));
-  const loss = sub(add(policyLoss, mul(valueLoss, valueCoef)), mul(uncertainty, entropyCoef));
-  const parts = { policyLoss, valueLoss, entropy: uncertainty };
-  if (!teaching) return { loss, ...parts };
-  const teacherLoss = neg(mean(log(sum(mul(pi, teaching.advice), { axes: -1 }))));
-  return { loss: add(loss, mul(teacherLoss, teaching.coef)), ...parts, teacherLoss };
+  let loss = sub(add(policyLoss, mul(valueLoss, valueCoef)), mul(uncertainty, entropyCoef));
+  const parts: ReturnType<typeof a2cLoss> = { loss, policyLoss, valueLoss, entropy: uncertainty };
+  if (teaching) {
+    parts.teacherLoss = neg(mean(log(sum(mul(pi, teaching.advice), { axes: -1 }))));
+    loss = add(loss, mul(parts.teacherLoss, teaching.coef));
+  }
+  if (facts && matches) {
+    parts.factLoss = factLoss(matches(), facts.facts);
+    loss = add(loss, mul(parts.factLoss, facts.coef));
+  }
+  return { ...parts, loss };
+}
+
+/** Shares below this count as this much. */
+const leastShare = 1e-6;
+
+/** How far the last two reads are from the writes they should find, [T, B, 2, T]; 0 where none are told. */
+function factLoss(matches: readonly Tensor[], facts: Tensor): Tensor {
+  const losses = split(facts, 2, 2).map((wanted, i) => {
+    const told = transpose(squeeze(wanted, 2), [1, 0, 2]);
+    const found = sum(mul(matches.at(-1 - i)!, told), { axes: -1 });
+    const isTold = min(sum(told, { axes: -1 }), 1);
+    return neg(mean(log(max(add(found, sub(1, isTold)), leastShare))));
+  });
+  return add(losses[0]!, losses[1]!);
 }

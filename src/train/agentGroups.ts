@@ -184,6 +184,7 @@ export class GroupedA2cTrainer extends AgentTrainer {
       entropy: part("entropy"),
       gradNorm,
       ...(this.settings.advised > 0 ? { teacherLoss: part("teacherLoss") } : {}),
+      ...(this.settings.factCoef > 0 ? { factLoss: part("factLoss") } : {}),
     });
     const gradients = this.agent.parameters.map(
       (_, i) => [`gradient${i}`, average(made.map((of) => of.gradients[i]!))] as const,

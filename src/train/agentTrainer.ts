@@ -21,6 +21,8 @@ export interface A2cTrainerSettings extends A2cSettings, ReturnSettings, ActorSi
   readonly guided: boolean;
   /** Actions that a teacher advises on, whose advice is learned from besides rewards; 0 for no teacher. */
   readonly advised: number;
+  /** Weight of being told which writes an answer follows from, for agents with a memory; 0 for none. */
+  readonly factCoef: number;
 }
 
 /** What may change from update to update. */
@@ -49,6 +51,8 @@ export interface UpdateResult {
   readonly gradNorm: number;
   /** Of agents that have a teacher: how far the policy is from its advice, -log of the probability of advised actions. */
   readonly teacherLoss?: number;
+  /** Of agents that are told the facts: how far their reads are from them. */
+  readonly factLoss?: number;
   /** Set when something was not finite: the weights were left as they had been. */
   readonly nonFinite?: string;
 }
@@ -120,13 +124,19 @@ export function episodeLoss(
   settings: A2cTrainerSettings,
   means?: StepMeans,
 ): ReturnType<typeof a2cLoss> {
-  const { agents: B, steps: T, observation: O, guided, advised: A } = settings;
+  const { agents: B, steps: T, observation: O, guided, advised: A, factCoef } = settings;
   const activations = agent.savedActivations.map(({ name, shape }) => input(name, shape(B, T)));
   const output = agent.episode(input("x", [T, B, O]), activations);
+  const facts = factCoef > 0 ? { facts: input("facts", [T, B, 2, T]), coef: factCoef } : undefined;
   const [actions, returns] = [input("actions", [T, B], "i32"), input("returns", [T, B])];
   const teaching = A > 0 ? { advice: input("advice", [T, B, A]), coef: input("teacherCoef", []) } : undefined;
   const own = guided ? input("own", [T, B]) : undefined;
-  return a2cLoss(output, actions, returns, settings, input("entropyCoef", []), { means, own, teaching });
+  return a2cLoss(output, actions, returns, settings, input("entropyCoef", []), {
+    means,
+    own,
+    teaching,
+    facts,
+  });
 }
 
 /** Gradients, clipped, become new weights; the norm is that before clipping. */
@@ -154,6 +164,7 @@ export function scalars(out: Readonly<Record<string, HostData>>): LossNumbers {
     entropy: value("entropy"),
     gradNorm: value("gradNorm"),
     ...("teacherLoss" in out ? { teacherLoss: value("teacherLoss") } : {}),
+    ...("factLoss" in out ? { factLoss: value("factLoss") } : {}),
   };
 }
 

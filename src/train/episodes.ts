@@ -2,6 +2,7 @@
 import { sizeOf } from "../graph/index.ts";
 import { type A2cSettings, returnsOf } from "./a2c.ts";
 import type { Actor } from "./actor.ts";
+import type { A2cTrainerSettings } from "./agentTrainer.ts";
 import { type Answers, type Environment, rollout } from "./rollout.ts";
 
 /** How rewards become returns. */
@@ -30,10 +31,12 @@ export class StoredEpisode {
   private readonly own: Float32Array | undefined;
   /** What a teacher advised, [T, B, A]. */
   private readonly advice: Float32Array | undefined;
+  /** Which writes answers follow from, [T, B, 2, T]. */
+  private readonly facts: Float32Array | undefined;
 
   constructor(
     private readonly actor: Actor,
-    { guided, advised }: { readonly guided: boolean; readonly advised: number },
+    { guided, advised, factCoef }: Pick<A2cTrainerSettings, "guided" | "advised" | "factCoef">,
   ) {
     const { agents: B, steps: T, observation: O } = actor.sizes;
     this.observations = new Float32Array(T * B * O);
@@ -41,6 +44,7 @@ export class StoredEpisode {
     this.rewards = new Float32Array(T * B);
     this.values = new Float32Array(T * B);
     this.advice = advised > 0 ? new Float32Array(T * B * advised) : undefined;
+    this.facts = factCoef > 0 ? new Float32Array(T * B * 2 * T) : undefined;
     this.own = guided ? new Float32Array(T * B) : undefined;
     this.activations = actor.agent.savedActivations.map(({ shape }) => new Float32Array(sizeOf(shape(B, T))));
   }
@@ -51,6 +55,7 @@ export class StoredEpisode {
     const at = <A extends Float32Array | Int32Array>(whole: A, step: number): A =>
       whole.subarray((step * whole.length) / T, ((step + 1) * whole.length) / T) as A;
     this.own?.fill(1);
+    this.facts?.fill(0);
     const meanReturn = await rollout(this.actor, environment, episode, {
       buffers: (step) => ({
         observation: at(this.observations, step),
@@ -58,6 +63,7 @@ export class StoredEpisode {
         activations: this.activations.map((whole) => at(whole, step)),
         own: this.own && at(this.own, step),
         advice: this.advice && at(this.advice, step),
+        facts: this.facts && at(this.facts, step),
       }),
       onStep: ({ step, value, rewards }) => {
         this.values.set(value, step * B);
@@ -83,6 +89,7 @@ export class StoredEpisode {
       actions: this.actions,
       ...(this.own ? { own: this.own } : {}),
       ...(this.advice ? { advice: this.advice } : {}),
+      ...(this.facts ? { facts: this.facts } : {}),
       ...Object.fromEntries(saved),
     };
   }

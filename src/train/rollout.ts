@@ -25,6 +25,11 @@ export interface Environment {
   guide?(actions: Int32Array, own: Float32Array): void;
   /** Writes what a teacher would do now, [B, A]: 1 for every action it might take. Asked before every step of an episode. */
   advise?(into: Float32Array): void;
+  /**
+   * Writes which of the episode's writes an answer now would follow from, [B, 2, T]: 1 for the one to be found last, and
+   * for the one before it. Asked before every step of an episode.
+   */
+  facts?(into: Float32Array): void;
   /** Of the lesson so far. */
   answers?(): Answers | undefined;
   /** Mean over the agents of the episode's return so far. */
@@ -55,6 +60,8 @@ export interface StepBuffers {
   readonly own?: Float32Array | undefined;
   /** [B, A], where a teacher is to be asked. */
   readonly advice?: Float32Array | undefined;
+  /** [B, 2, T], of zeros, where the facts that answers follow from are to be told. */
+  readonly facts?: Float32Array | undefined;
 }
 
 /** How a rollout is recorded. */
@@ -83,9 +90,10 @@ export async function rollout(
   await actor.start();
   environment.reset(episode);
   for (let step = 0; step < environment.steps; step++) {
-    const { observation, actions, activations, own: isOwn, advice } = buffers?.(step) ?? spare;
+    const { observation, actions, activations, own: isOwn, advice, facts } = buffers?.(step) ?? spare;
     environment.observe(observation, 0);
     if (advice) environment.advise?.(advice);
+    if (facts) environment.facts?.(facts);
     const decision = await actor.act(observation, activations);
     environment.noise(noise, episode, step);
     sampleActions(decision.policy, noise, actions);

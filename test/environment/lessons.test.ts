@@ -10,6 +10,8 @@ interface Step {
   readonly goal: number;
   readonly action: number;
   readonly isOwn: boolean;
+  /** Writes that an answer follows from: the first edge of the way, the second. */
+  readonly facts: readonly (readonly number[])[];
   readonly reward: number;
 }
 
@@ -35,6 +37,8 @@ function teach(
     const [at, goal] = [environment.agentAt.slice(), environment.rewardAt.slice()];
     const actions = Int32Array.from(taken, (steps, agent) => act(agent, steps, at[agent]!, goal[agent]!));
     const own = new Float32Array(agents).fill(1);
+    const facts = new Float32Array(agents * 2 * environment.steps);
+    lessons.facts(facts);
     lessons.guide(actions, own);
     const rewards = environment.step(actions);
     lessons.follow();
@@ -45,6 +49,11 @@ function teach(
         goal: goal[agent]!,
         action: actions[agent]!,
         isOwn,
+        facts: [0, 1].map((which) => {
+          const { steps: T } = environment;
+          const row = [...facts.subarray((agent * 2 + which) * T, (agent * 2 + which + 1) * T)];
+          return row.flatMap((is, write) => (is === 1 ? [write] : []));
+        }),
         reward: rewards[agent]!,
       });
     });
@@ -134,6 +143,27 @@ describe.each([
       expect(new Set(out).size).toBeGreaterThan(1);
     }
     expect(asked / taught.length).toBeGreaterThan(0.9);
+  });
+
+  test("the facts are the writes of both edges of the way that is asked for, and of no other", () => {
+    let asked = 0;
+    for (const { agent, steps } of taught) {
+      const edges = shown(agent, steps);
+      const asks = steps.filter(({ facts }) => facts.flat().length > 0);
+      asked += asks.length;
+      // No location is asked about twice.
+      expect(new Set(asks.map(({ at }) => at)).size).toBe(asks.length);
+      for (const { at, goal, facts, isOwn } of asks) {
+        expect(isOwn).toBe(true);
+        // A write comes a step after what it is about.
+        const [first, second] = facts.map((writes) => writes.map((write) => edges[write - 1]!));
+        expect(new Set(first!.map(([, action]) => action))).toEqual(new Set(waysOfTwo(edges, at, goal)));
+        const vias = first!.map(([, , to]) => to);
+        expect(second!.length).toBeGreaterThan(0);
+        for (const [from, , to] of second!) expect([vias.includes(from), to]).toEqual([true, goal]);
+      }
+    }
+    expect(asked).toBeGreaterThan(0.9 * taught.length);
   });
 
   test("who looks up two edges answers all; who repeats what was walked, or does the other thing, guesses", () => {

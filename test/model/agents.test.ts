@@ -12,7 +12,7 @@ import {
   readVectors,
   writeVectors,
 } from "../../src/model/fwm.ts";
-import { episodeMatches, fwmEpisode } from "../../src/model/fwmEpisode.ts";
+import { fwmEpisode } from "../../src/model/fwmEpisode.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
 import { expectClose, normals } from "../support/check.ts";
 
@@ -70,7 +70,7 @@ describe.each([
     const coefficients = input("coefficients", [T, B, H]);
     given.set(coefficients, normals([T, B, H], 7));
     const results = (y: Tensor): Tensor[] => [y, ...grad(sum(mul(y, coefficients)), [h, ...weights])];
-    const got = interpret(results(fwmEpisode(w, h)), given);
+    const got = interpret(results(fwmEpisode(w, h).y), given);
     const want = interpret(results(plain.ys[0]!), given);
     got.forEach(({ data }, i) => {
       expectClose(data, want[i]!.data, { ...same, label: i === 0 ? "y" : `gradient ${i}` });
@@ -102,7 +102,7 @@ test("what each read of an episode matched, in plain loops over the writes", () 
     const dot = (x: readonly number[], y: readonly number[]): number =>
       x.reduce((sum, value, i) => sum + value * y[i]!, 0);
     const join = (x: number, y: number): number => (variant.keys === "product" ? x * y : x + y);
-    const got = interpret(episodeMatches(w, h), given);
+    const got = interpret(fwmEpisode(w, h).matches(), given);
     for (let b = 0; b < B; b++) {
       const writes: { k1: number[]; k2: number[]; u: number[]; left: number }[] = [];
       const similar = (x: readonly number[], y: readonly number[], write: (typeof writes)[0]): number =>

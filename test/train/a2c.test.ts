@@ -72,19 +72,25 @@ interface Sample {
   readonly advice?: Float64Array;
   /** 0 where an action was not the agent's own. */
   readonly own?: Float64Array;
+  /** Shares of the writes in two reads, [B, T, T] each, and the writes that each should find, [T, B, 2, T]. */
+  readonly matches?: readonly [Float64Array, Float64Array];
+  readonly facts?: Float64Array;
 }
 
 /** Weight of a teacher's advice. */
 const teacherCoef = 0.7;
 
+/** Weight of the facts. */
+const factCoef = 0.3;
+
 /** The loss in plain loops, from the specification; the advantage may be given, as if it were a constant. */
 function plainLoss(
-  { logits, V, G, actions, advice, own }: Sample,
+  { logits, V, G, actions, advice, own, matches, facts }: Sample,
   [T, B, A]: readonly [number, number, number],
   { valueCoef, entropyCoef, advantage }: A2cSettings & { entropyCoef: number },
   frozenV = V,
 ) {
-  let [policyLoss, valueLoss, uncertainty, teacherLoss] = [0, 0, 0, 0];
+  let [policyLoss, valueLoss, uncertainty, teacherLoss, factLoss] = [0, 0, 0, 0, 0];
   for (let t = 0; t < T; t++) {
     for (let j = 0; j < B; j++) {
       const at = t * B + j;
@@ -97,6 +103,14 @@ function plainLoss(
         const advised = pi.reduce((sum, p, a) => sum + p * advice[at * A + a]!, 0);
         teacherLoss -= Math.log(advised) / (T * B);
       }
+      // The last read is told its facts first.
+      [matches?.[1], matches?.[0]].forEach((shares, which) => {
+        if (!shares || !facts) return;
+        const wanted = facts.slice((at * 2 + which) * T, (at * 2 + which + 1) * T);
+        if (!wanted.includes(1)) return;
+        const found = wanted.reduce((sum, is, i) => sum + is * shares[(j * T + t) * T + i]!, 0);
+        factLoss -= Math.log(Math.max(found, 1e-6)) / (T * B);
+      });
       if (advantage === "a2c") {
         policyLoss -= (logChosen * (G[at]! - frozenV[at]!)) / (T * B);
         valueLoss += (G[at]! - V[at]!) ** 2 / (T * B);
@@ -109,8 +123,9 @@ function plainLoss(
       }
     }
   }
-  const loss = policyLoss + valueCoef * valueLoss - entropyCoef * uncertainty + teacherCoef * teacherLoss;
-  return { loss, policyLoss, valueLoss, entropy: uncertainty, teacherLoss };
+  const taught = teacherCoef * teacherLoss + factCoef * factLoss;
+  const loss = policyLoss + valueCoef * valueLoss - entropyCoef * uncertainty + taught;
+  return { loss, policyLoss, valueLoss, entropy: uncertainty, teacherLoss, factLoss };
 }
 
 const sizes = [3, 4, 3] as const;
@@ -125,6 +140,15 @@ const sample: Sample = {
 const lesson = {
   advice: Float64Array.from({ length: T * B * A }, (_, i) => ([0, 4, 5, 6].includes(i % 9) ? 1 : 0)),
   own: Float64Array.from({ length: T * B }, (_, i) => (i % 5 === 0 ? 0 : 1)),
+  // Shares that sum to less than 1.
+  matches: [4, 5].map((seed) =>
+    normals([B, T, T], seed).data.map((x) => Math.abs(x) / (1 + Math.abs(x)) / T),
+  ) as [Float64Array, Float64Array],
+  // Told at every second moment, sometimes two writes, sometimes to one read only.
+  facts: Float64Array.from({ length: T * B * 2 * T }, (_, i) => {
+    const moment = Math.floor(i / (2 * T));
+    return moment % 2 === 0 && [0, 2, 5].includes((i + moment) % 7) ? 1 : 0;
+  }),
 };
 
 describe.each([
@@ -137,8 +161,15 @@ describe.each([
   const [advice, own] = [input("advice", [T, B, A]), input("own", [T, B])];
   const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
   const actions = input("actions", [T, B], "i32");
-  const extras = isTaught ? { own, teaching: { advice, coef: teacherCoef } } : {};
-  const parts = a2cLoss({ logits, value: V }, actions, G, settings, settings.entropyCoef, extras);
+  const [facts, reads] = [
+    input("facts", [T, B, 2, T]),
+    [0, 1].map((i) => input(`read${i}`, [B, T, T])),
+  ] as const;
+  const extras = isTaught
+    ? { own, teaching: { advice, coef: teacherCoef }, facts: { facts, coef: factCoef } }
+    : {};
+  const output = { logits, value: V, matches: () => reads };
+  const parts = a2cLoss(output, actions, G, settings, settings.entropyCoef, extras);
   const given = new Map<Tensor, Value>([
     [logits, { shape: [T, B, A], data: sample.logits }],
     [V, { shape: [T, B], data: sample.V }],
@@ -146,12 +177,14 @@ describe.each([
     [actions, { shape: [T, B], data: sample.actions }],
     [advice, { shape: [T, B, A], data: lesson.advice }],
     [own, { shape: [T, B], data: lesson.own }],
+    [facts, { shape: [T, B, 2, T], data: lesson.facts }],
+    ...reads.map((read, i): [Tensor, Value] => [read, { shape: [B, T, T], data: lesson.matches[i]! }]),
   ]);
 
   test("equals plain loops over steps and agents", () => {
     const want = plainLoss(taught, sizes, settings);
     const always = ["loss", "policyLoss", "valueLoss", "entropy"] as const;
-    const names = isTaught ? ([...always, "teacherLoss"] as const) : always;
+    const names = isTaught ? ([...always, "teacherLoss", "factLoss"] as const) : always;
     expect(Object.keys(parts).sort()).toEqual([...names].sort());
     const got = interpret(
       names.map((name) => parts[name]!),
@@ -171,6 +204,16 @@ describe.each([
     expectClose(dLogits!.data, wantLogits, { ...close, label: "logits" });
     const wantV = centralDifferences((data) => lossOf({ V: data }), sample.V);
     expectClose(dV!.data, wantV, { ...close, label: "V" });
+    if (!isTaught) return;
+    const dReads = interpret(grad(parts.loss, reads), given);
+    dReads.forEach(({ data }, read) => {
+      const lossWith = (shares: Float64Array): number =>
+        lossOf({ matches: lesson.matches.map((own, i) => (i === read ? shares : own)) as never });
+      expectClose(data, centralDifferences(lossWith, lesson.matches[read]!), {
+        ...close,
+        label: `read ${read}`,
+      });
+    });
   });
 });
 

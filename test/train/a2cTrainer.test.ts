@@ -47,6 +47,7 @@ async function update(
       rewardScale: 1,
       guided: false,
       advised: 0,
+      factCoef: 0,
       clip: 0,
       discount: 0.9,
       lambda: 0.8,

@@ -83,6 +83,9 @@ function withLessons(
       reset(episode);
       lessons.begin(stages[environment.lesson!]!);
     },
+    facts(into) {
+      if (isLesson()) lessons.facts(into);
+    },
     guide(actions, own) {
       if (isLesson()) lessons.guide(actions, own);
     },

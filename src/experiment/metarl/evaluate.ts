@@ -116,9 +116,9 @@ async function readMatches(
   threads?: number,
 ): Promise<MetarlEvaluation["reads"]> {
   const { agent, sizes, state } = actor;
-  if (!agent.matches) return undefined;
   const { agents: B, steps: T, observation: O } = sizes;
-  const shares = agent.matches(input("x", [T, B, O]));
+  const shares = agent.episode(input("x", [T, B, O])).matches?.();
+  if (!shares) return undefined;
   const program = await compile(
     {
       name: "matches",

@@ -41,7 +41,7 @@ export type GroupReply =
 
 /** How the trainer of a run, or of one of its groups, is set up. */
 export function trainerSettings(
-  { task, training }: MetarlSettings,
+  { task, system, training }: MetarlSettings,
   agents = training.agents,
 ): A2cTrainerSettings {
   return {
@@ -51,6 +51,7 @@ export function trainerSettings(
     steps: task.length,
     guided: task.lessons.length > 0,
     advised: training.teacher ? actions : 0,
+    factCoef: task.lessons.length > 0 && system.name === "fwm" ? training.factCoef : 0,
     observation: agentSizesOf(task).observation,
   };
 }

@@ -143,13 +143,14 @@ function curriculumOf({ lessons }: MetarlSettings["task"], place?: z.infer<typeo
 }
 
 /** What is to be known of the episodes that are learned from. */
-function notesOn({ task, training: { teacher } }: MetarlSettings): string[] {
+function notesOn({ task, training: { teacher, factCoef } }: MetarlSettings): string[] {
   const stages = task.lessons.map(({ extra, until, episodes }) => {
     const edges = extra === 0 ? "four edges" : `four to ${4 + extra} edges`;
     return `${edges} are shown and ways of two asked for until ${100 * until} % are right, at most ${thousands(episodes)} episodes`;
   });
   return [
     ...(stages.length > 0 ? [`lessons come first: ${stages.join(", then ")}`] : []),
+    ...(stages.length > 0 && factCoef > 0 ? ["a lesson says which writes an answer follows from"] : []),
     ...(task.rename ? ["training graphs come under other names in every episode"] : []),
     ...(teacher
       ? [

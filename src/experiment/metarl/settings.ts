@@ -73,6 +73,8 @@ const trainingSchema = z.strictObject({
    * after the lessons.
    */
   teacher: z.strictObject({ coef: z.number().min(0), episodes: z.int().min(1).max(0x7fffffff) }).optional(),
+  /** Weight of being told, in lessons, which writes an answer follows from (src/train/a2c.ts). */
+  factCoef: z.number().min(0).default(0),
   /** Episodes on the validation graphs at an evaluation. */
   evalEpisodes: z.int().min(1).max(1000),
 });
@@ -167,6 +169,7 @@ export const releasedMetarlTraining: MetarlSettings["training"] = {
   entropyCoef: 0.03,
   finalEntropyRatio: 1,
   advantage: "broadcast",
+  factCoef: 0,
   logEvery: 50,
   evalEvery: 250,
   evalEpisodes: 5,

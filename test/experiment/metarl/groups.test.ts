@@ -24,8 +24,8 @@ import { type AgentGroup, GroupedA2cTrainer } from "../../../src/train/agentGrou
 import type { AgentTrainer } from "../../../src/train/agentTrainer.ts";
 import { expectClose } from "../../support/check.ts";
 
-/** Lessons, and a teacher. */
-const taught: Partial<MetarlSettings["training"]> = { teacher: { coef: 1, episodes: 10 } };
+/** Lessons, a teacher, and the facts. */
+const taught: Partial<MetarlSettings["training"]> = { teacher: { coef: 1, episodes: 10 }, factCoef: 2 };
 const lessons = [{ extra: 2, joined: 0.5, until: 1, episodes: 100 }];
 
 function settingsOf(change: Partial<MetarlSettings["training"]> = {}, name = "fwm"): MetarlSettings {

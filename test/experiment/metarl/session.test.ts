@@ -114,10 +114,8 @@ describe("acting and learning compute the same policy on ONNX Runtime", () => {
     const options = { runtime: nodeRuntime, threads: 1 };
     const actor = new Actor(agent, { agents: B, steps: T, observation: O }, state, options);
     const x = Float32Array.from(normals([T, B, O], 5).data);
-    const episode = await compile(
-      { outputs: { ...agent.episode(input("x", [T, B, O])) } },
-      { ...options, state },
-    );
+    const { logits, value } = agent.episode(input("x", [T, B, O]));
+    const episode = await compile({ outputs: { logits, value } }, { ...options, state });
     try {
       const want = await episode.run({ x });
       // Twice: nothing of the first episode may be left in the second.
