@@ -33,6 +33,11 @@ export const rolloutCommand = command({
       help: "seed of the graphs, the places and the sampled actions",
     }),
     episodes: integer({ default: 1, min: 1, max: 10_000, help: "episodes, each on a graph of its own" }),
+    states: integer({
+      min: 3,
+      max: 20,
+      help: "locations of the graphs, if the agent knows so many names; default: 5",
+    }),
     delay: integer({ default: 400, help: "milliseconds between the steps of an animation" }),
   },
   run: async ({ args, options, out }) => {
@@ -57,7 +62,7 @@ export const rolloutCommand = command({
   },
 });
 
-const nameOf = (state: number): string => "ABCDE"[state] ?? String(state);
+const nameOf = (state: number): string => String.fromCharCode(65 + state);
 
 /** Every pair of state and action the agent has tried in the first `count` steps, as `from action`. */
 function tried(steps: readonly RolloutStep[], count: number): Set<string> {

@@ -14,7 +14,7 @@ import { UsageError } from "../errors.ts";
 import type { Actor } from "../train/actor.ts";
 import { rollout } from "../train/rollout.ts";
 import type { Kind, SavedModel } from "./kind.ts";
-import { type AgentEnvironment, makeEnvironment } from "./metarl/environments.ts";
+import { type AgentEnvironment, checkStates, makeEnvironment } from "./metarl/environments.ts";
 import { actorOf } from "./metarl/evaluate.ts";
 import { metarl } from "./metarl/kind.ts";
 import type { MetarlSettings } from "./metarl/settings.ts";
@@ -60,12 +60,14 @@ export interface RolloutOptions {
   /** Seed of the graphs, the places and the sampled actions. */
   readonly seed: number;
   readonly episodes: number;
+  /** Locations of the graphs; as many as the paper's have by default. */
+  readonly states?: number | undefined;
 }
 
 /** Loads an agent and lets it act in episodes, each on a new graph: none that it was trained on. */
 export async function rollOut(
   path: string,
-  { seed, episodes }: RolloutOptions,
+  { seed, episodes, states }: RolloutOptions,
 ): Promise<{ model: string; experiment: string; step: number | null; episodes: Rollout[] }> {
   const { kind, ...saved } = await loadSaved(path);
   if (kind !== (metarl as Kind)) {
@@ -76,8 +78,9 @@ export async function rollOut(
   // The schema of its kind has checked the settings.
   const model = saved as SavedModel<MetarlSettings>;
   const { task, training } = model.settings;
+  checkStates(task, states);
   const { train } = sampleGraphSets(task.graphSeed, training.agents);
-  const fresh = sampleGraphs(seed, episodes, 0, [train]).graphs;
+  const fresh = sampleGraphs(seed, episodes, 0, [train], states).graphs;
   const actor = actorOf(model, { agents: 1 }, 1);
   const done: Rollout[] = [];
   try {

@@ -74,6 +74,9 @@ describe("fwm rollout", () => {
 
   test("prints every step, the graph, and what was tried", async () => {
     const { code, stdout } = await run(["rollout", agent, "--seed", "5", "--episodes", "2"]);
+    await expect(rollOut(agent, { seed: 5, episodes: 1, states: 6 })).rejects.toThrow(
+      /names for 5 locations/,
+    );
     const { episodes } = await rollOut(agent, { seed: 5, episodes: 2 });
     expect(code).toBe(0);
     const parts = stdout.split(/^episode \d+\n/m).slice(1);

@@ -10,12 +10,21 @@ import {
   renameGraphs,
   someGraphs,
 } from "../../environment/index.ts";
+import { UsageError } from "../../errors.ts";
 import type { Environment } from "../../train/rollout.ts";
 import { type MetarlSettings, rulesOf } from "./settings.ts";
 
 /** Graphs as agents act on them. */
 export interface AgentEnvironment extends Environment {
   readonly graphs: GraphEnvironment;
+}
+
+/** Refuses graphs of more locations than the agents of a task know names for. */
+export function checkStates({ names }: MetarlSettings["task"], states: number | undefined): void {
+  if (states === undefined || states <= names) return;
+  throw new UsageError(`--states ${states}: this agent knows names for ${names} locations only`, {
+    hint: "train one with more: fwm train metarl-fwm-ten-names",
+  });
 }
 
 /** An environment over some graphs; places and actions depend on `seed` and `split`. With `part`, that of these agents. */

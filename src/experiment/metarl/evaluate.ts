@@ -9,7 +9,6 @@ import {
   sampleGraphSets,
   shortestPathBaseline,
 } from "../../environment/index.ts";
-import { UsageError } from "../../errors.ts";
 import { input, stateAttrs } from "../../graph/index.ts";
 import { buildAgent } from "../../model/agentRegistry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
@@ -20,7 +19,7 @@ import { expectTensors } from "../../store/safetensors.ts";
 import { Actor } from "../../train/actor.ts";
 import { rollout } from "../../train/rollout.ts";
 import type { EvaluationContext, SavedModel } from "../kind.ts";
-import { type AgentEnvironment, makeEnvironment } from "./environments.ts";
+import { type AgentEnvironment, checkStates, makeEnvironment } from "./environments.ts";
 import {
   type BaselineReturns,
   type MeanReturn,
@@ -163,11 +162,7 @@ function environmentOf(
   { task, training }: Pick<MetarlSettings, "task" | "training">,
   { split = "test", seed = 1, timer, length = task.length, states }: MetarlOptions,
 ): AgentEnvironment {
-  if (states !== undefined && states > task.names) {
-    throw new UsageError(`--states ${states}: this agent knows names for ${task.names} locations only`, {
-      hint: "train one with more: fwm train metarl-fwm-ten-names",
-    });
-  }
+  checkStates(task, states);
   const plain = { ...task, lessons: [], rename: false };
   const rules = { ...plain, length, ...(timer ? { timerOnSuccess: timer } : {}) };
   const { agents } = training;
