@@ -10,6 +10,7 @@ import type { FiledSweep, Results } from "./read.ts";
 import {
   agentRunsTable,
   agentTable,
+  agentTrialsTable,
   catbabiRuns,
   catbabiTable,
   readmeTable,
@@ -196,6 +197,13 @@ export async function buildPaper(
     agentTable(results),
     shown("metarl", "Mean return of agents over episodes", await agentCurves(results)),
     agentRunsTable(results, folder),
+    ...(results.agents.length === 0
+      ? []
+      : [
+          "Agents on other graphs, or in longer episodes, than they were trained for; fresh graphs are of the same kind, but no " +
+            "recipe was tuned on them:",
+          agentTrialsTable(results, folder),
+        ]),
     "## Where each number comes from",
     sourceTable(results, folder),
   ];

@@ -95,12 +95,31 @@ const point = {
   calibrationError: z.number(),
 };
 
-const evaluationSchema = z.looseObject({
+const evaluated = {
   experiment: z.string(),
   reportedBy: z.string(),
   commit: text,
   date: z.string(),
   machine: machine.nullable(),
+};
+
+const agentSchema = z.looseObject({
+  ...evaluated,
+  score: z.looseObject({
+    split: z.string(),
+    graphs: z.number(),
+    episodes: z.number(),
+    length: z.number(),
+    states: z.number(),
+    return: mean,
+    random: mean,
+    explorer: mean,
+    shortestPath: mean,
+  }),
+});
+
+const evaluationSchema = z.looseObject({
+  ...evaluated,
   score: z.looseObject({
     suite: z.literal("stretch"),
     version: z.number(),
@@ -133,6 +152,8 @@ export type FiledRun = Filed<typeof runSchema>;
 export type FiledSweep = Filed<typeof sweepSchema>;
 /** A model on the stretch suite. */
 export type FiledStretch = Filed<typeof evaluationSchema>;
+/** An agent on graphs or in episodes of one's choice. */
+export type FiledAgent = Filed<typeof agentSchema>;
 /** Two language models word by word. */
 export type FiledComparison = Filed<typeof comparisonSchema>;
 
@@ -141,6 +162,7 @@ export interface Results {
   readonly runs: readonly FiledRun[];
   readonly sweeps: readonly FiledSweep[];
   readonly stretches: readonly FiledStretch[];
+  readonly agents: readonly FiledAgent[];
   readonly comparisons: readonly FiledComparison[];
 }
 
@@ -150,7 +172,7 @@ export async function readResults(folder: string): Promise<Results> {
     if (errorCode(error) === "ENOENT") throw new DataError(`${folder}: there is no such folder of results`);
     throw new StorageError("cannot list the folder", folder, error);
   });
-  const found = { runs: [], sweeps: [], stretches: [], comparisons: [] } as {
+  const found = { runs: [], sweeps: [], stretches: [], agents: [], comparisons: [] } as {
     -readonly [K in keyof Results]: Results[K][number][];
   };
   for (const name of names.filter((one) => one.endsWith(".json")).sort()) {
@@ -167,6 +189,7 @@ export async function readResults(folder: string): Promise<Results> {
     if ("members" in content) found.sweeps.push(parse(sweepSchema));
     else if ("passages" in content) found.comparisons.push(parse(comparisonSchema));
     else if ("curves" in content) found.runs.push(parse(runSchema));
+    else if ("return" in Object(content.score)) found.agents.push(parse(agentSchema));
     else found.stretches.push(parse(evaluationSchema));
   }
   return found;

@@ -18,7 +18,7 @@ import {
   withSpread,
 } from "./groups.ts";
 import { type PublishedMean, table1 } from "./published.ts";
-import type { FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
+import type { FiledAgent, FiledRun, FiledStretch, FiledSweep, Results } from "./read.ts";
 
 /** What stands where there is no number. */
 export const notRun = "not run yet";
@@ -255,6 +255,43 @@ export function agentTable(results: Results): string {
   ]);
 }
 
+/** Agents on graphs and in episodes of one's choice, seeds of an experiment in one row. */
+export function agentTrialsTable({ agents }: Results, folder: string): string {
+  const rows = new Map<string, FiledAgent[]>();
+  for (const agent of agents) {
+    const { split, graphs, episodes, states, length } = agent.score;
+    const key = [`\`${agent.experiment}\``, `${graphs} ${split}`, states, length, episodes].join("|");
+    rows.set(key, [...(rows.get(key) ?? []), agent]);
+  }
+  const meanOf = (found: readonly FiledAgent[], of: "explorer" | "shortestPath" | "random"): string =>
+    mean(found.map(({ score }) => score[of].mean)).toFixed(1);
+  return markdownTable([
+    [
+      "experiment",
+      "graphs",
+      "locations",
+      "steps",
+      "episodes",
+      "return",
+      "random",
+      "explorer",
+      "graph known",
+      "results",
+    ],
+    ...[...rows].map(([key, found]) => [
+      ...key.split("|"),
+      withSpread(
+        found.map(({ score }) => score.return.mean),
+        2,
+      ),
+      meanOf(found, "random"),
+      meanOf(found, "explorer"),
+      meanOf(found, "shortestPath"),
+      found.map((one) => `${link(one, folder)} ${one.score.return.mean.toFixed(2)}`).join(", "),
+    ]),
+  ]);
+}
+
 /** The runs of agents. */
 export function agentRuns({ runs }: Results): FiledRun[] {
   return runs.filter((run) => kindNameOf(run) === "metarl");
@@ -315,8 +352,12 @@ export function stretchTable(stretches: readonly FiledStretch[]): string {
   ]);
 }
 
+function returned({ mean: center, standardError }: FiledAgent["score"]["return"]): string {
+  return `${center.toFixed(2)} ± ${standardError?.toFixed(2)}`;
+}
+
 /** Where every number comes from: command, commit, hours, machine. */
-export function sourceTable({ runs, sweeps, stretches }: Results, folder: string): string {
+export function sourceTable({ runs, sweeps, stretches, agents }: Results, folder: string): string {
   const machineOf = ({ machine }: Pick<FiledRun, "machine">): string =>
     machine ? `${machine.cpu}, ${machine.cores} cores, ${machine.threads ?? "?"} thread(s)` : "-";
   const commitOf = (commit: string | null): string => {
@@ -324,7 +365,7 @@ export function sourceTable({ runs, sweeps, stretches }: Results, folder: string
     return `${commit.slice(0, 12)}${commit.endsWith("-dirty") ? ", changed" : ""}`;
   };
   const scoreOf = ({ score }: FiledRun): string => {
-    if (score?.return) return `${score.return.mean.toFixed(2)} ± ${score.return.standardError?.toFixed(2)}`;
+    if (score?.return) return returned(score.return);
     if (score?.accuracy !== undefined) return share(score.accuracy);
     return score?.perplexity === undefined ? "curves only" : `perplexity ${score.perplexity.toFixed(2)}`;
   };
@@ -354,15 +395,18 @@ export function sourceTable({ runs, sweeps, stretches }: Results, folder: string
       machineOf(sweep),
       sweep.date.slice(0, 10),
     ]),
-    ...stretches.map((stretch) => [
-      link(stretch, folder),
-      share(stretch.score.accuracy),
-      `\`${stretch.reportedBy}\``,
+    ...[
+      ...stretches.map((stretch) => ({ ...stretch, shown: share(stretch.score.accuracy) })),
+      ...agents.map((agent) => ({ ...agent, shown: returned(agent.score.return) })),
+    ].map((evaluation) => [
+      link(evaluation, folder),
+      evaluation.shown,
+      `\`${evaluation.reportedBy}\``,
       "",
-      commitOf(stretch.commit),
+      commitOf(evaluation.commit),
       "",
-      machineOf(stretch),
-      stretch.date.slice(0, 10),
+      machineOf(evaluation),
+      evaluation.date.slice(0, 10),
     ]),
   ]);
 }

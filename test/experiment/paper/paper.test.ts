@@ -112,6 +112,36 @@ describe("seeds of one setting", () => {
   });
 });
 
+test("agents on other graphs are a table of their own, seeds in one row", async () => {
+  const folder = emptyFolder();
+  const at = (mean: number) => ({ mean, standardError: 0.1, graphError: 0.4 });
+  const write = (name: string, score: object): void => {
+    const usual = { split: "fresh", graphs: 600, episodes: 50, length: 30, states: 5 };
+    const baselines = { random: at(45), explorer: at(115), shortestPath: at(166) };
+    const content = {
+      experiment: "metarl-fwm-lessons",
+      reportedBy: `fwm eval ${name}`,
+      date: "2026-11-18T03:00:00.000Z",
+      commit: "0123456789abcdef0123456789abcdef01234567",
+      machine: null,
+      score: { ...usual, ...baselines, ...score },
+    };
+    writeFileSync(join(folder, `${name}.json`), JSON.stringify(content));
+  };
+  write("fresh-seed1", { return: at(112) });
+  write("fresh-seed2", { return: at(114) });
+  write("seven", { return: at(60), states: 7 });
+  const results = await readResults(folder);
+  expect(results.agents).toHaveLength(3);
+  const { page } = await buildPaper(results, undefined, { folder: "r", readmeFolder: "r" });
+  expect(page).toContain(
+    "| `metarl-fwm-lessons` | 600 fresh | 5 | 30 | 50 | 113.00 ± 1.41 | 45.0 | 115.0 | 166.0 | " +
+      "[fresh-seed1](r/fresh-seed1.json) 112.00, [fresh-seed2](r/fresh-seed2.json) 114.00 |",
+  );
+  expect(page).toContain("| `metarl-fwm-lessons` | 600 fresh | 7 | 30 | 50 | 60.00 |");
+  expect(page).toContain("| [seven](r/seven.json) | 60.00 ± 0.10 | `fwm eval seven` |");
+});
+
 test("what was trained on is said in short in the README, in full in the page", async () => {
   const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-seed1.json")) as {
     settings: { task: { curriculum: object[] } };
