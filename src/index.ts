@@ -54,6 +54,7 @@ export {
   type Graphs,
   graphRules,
   observationSize,
+  observationSizeOf,
   randomBaseline,
   runBaseline,
   sampleGraphSets,

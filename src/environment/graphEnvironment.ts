@@ -65,10 +65,13 @@ export interface GraphEnvironmentOptions extends Partial<GraphRules> {
 /** Numbers of an observation besides the two locations: previous action, constant, progress, reward. */
 const otherNumbers = 7;
 
-/** Length of an observation where locations have so many names, as many as the paper's graphs have unless given. */
-export function observationSize(names = paperStates): number {
+/** Length of an observation where locations have so many names. */
+export function observationSizeOf(names: number): number {
   return 2 * names + otherNumbers;
 }
+
+/** Length of an observation of the paper's graphs. */
+export const observationSize = observationSizeOf(paperStates);
 
 /** Paid on reaching the reward location. */
 export const successReward = 10;
@@ -230,7 +233,7 @@ export class GraphEnvironment {
   observe(into: Float32Array, offset = 0): void {
     const { agents, agentAt, rewardAt, previousAction, rewards, returns, names } = this;
     const { states } = this.graphs;
-    const length = observationSize(names);
+    const length = observationSizeOf(names);
     if (into.length < offset + agents * length) {
       throw new ShapeError("graphs: the array to observe into is too short", {
         needed: offset + agents * length,

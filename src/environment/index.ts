@@ -23,6 +23,7 @@ export {
   type GraphRules,
   graphRules,
   observationSize,
+  observationSizeOf,
 } from "./graphEnvironment.ts";
 export { type LessonSettings, Lessons } from "./lessons.ts";
 export { type PartMatch, ReadCounter, type WayPart, wayParts } from "./readMatches.ts";

@@ -5,7 +5,7 @@ import {
   explorerBaseline,
   GraphEnvironment,
   type GraphEnvironmentOptions,
-  observationSize,
+  observationSizeOf,
   pairsOf,
   randomBaseline,
   runBaseline,
@@ -24,7 +24,7 @@ function world(states: number, options: Partial<GraphEnvironmentOptions> = {}): 
 /** The two one-hot parts of every agent's observation, as numbers. */
 function named(environment: GraphEnvironment): { reward: number; agent: number }[] {
   const { names, agents } = environment;
-  const length = observationSize(names);
+  const length = observationSizeOf(names);
   const into = new Float32Array(agents * length);
   environment.observe(into);
   return Array.from({ length: agents }, (_, agent) => {

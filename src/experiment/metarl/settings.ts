@@ -1,6 +1,6 @@
 /** Settings of a meta-reinforcement-learning experiment: rules of the graphs, an agent, and how it learns. */
 import { z } from "zod";
-import { actions, type GraphRules, graphRules, observationSize, states } from "../../environment/index.ts";
+import { actions, type GraphRules, graphRules, observationSizeOf, states } from "../../environment/index.ts";
 import { type AgentSettings, agentSchema } from "../../model/agentRegistry.ts";
 import type { AgentSizes } from "../../model/agents.ts";
 import { keysOf } from "../../model/fwm.ts";
@@ -91,7 +91,7 @@ export type MetarlSettings = z.infer<typeof metarlSchema>;
 
 /** Sizes of what the agents of a task see and do. */
 export function agentSizesOf({ names }: MetarlSettings["task"]): AgentSizes {
-  return { observation: observationSize(names), actions };
+  return { observation: observationSizeOf(names), actions };
 }
 
 /** The rules of a task: the named set, and over it what is given by name. */
