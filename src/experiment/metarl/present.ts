@@ -146,7 +146,8 @@ export function agentCard(
   evaluation: MetarlEvaluation,
   about: CardAbout,
 ): string {
-  const { training } = result.settings as unknown as MetarlSettings;
+  const { training, task } = result.settings as unknown as MetarlSettings;
+  const { names = states } = task as Partial<MetarlSettings["task"]>;
   const { split, graphs, episodes, length, rules } = evaluation;
   const paper = published(evaluation, result.paper ?? undefined);
   const head = cardHead(result, about, "episode", {
@@ -176,7 +177,7 @@ export function agentCard(
 
 ## Limits
 
-It knows graphs of five locations and three actions, episodes of ${length} steps, and the rules above. Watch it: \`fwm rollout ${about.name}\`.
+It knows graphs of five locations${names > states ? ` (under any of ${names} names)` : ""} and three actions, episodes of ${length} steps, and the rules above. Watch it: \`fwm rollout ${about.name}\`.
 `;
 }
 
