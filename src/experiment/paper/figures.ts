@@ -219,9 +219,12 @@ export async function agentCurves(results: Results): Promise<string | undefined>
   const names = groupNames(groups);
   const ours = groups.flatMap(({ runs }, color) =>
     runs.map(
-      ({ returns }): FigureLine => ({
+      ({ returns, curves }): FigureLine => ({
         name: names[color]!,
-        points: returns.map(({ episode, heldOut }) => ({ x: episode, y: heldOut })),
+        // Version 0.1 had no validation graphs, but means of its log.
+        points: curves.valid
+          ? curves.valid.map(({ step, values }) => ({ x: step, y: values.return! }))
+          : returns.map(({ episode, heldOut }) => ({ x: episode, y: heldOut })),
         color,
       }),
     ),
@@ -237,7 +240,10 @@ export async function agentCurves(results: Results): Promise<string | undefined>
       color: groups.length + i,
     }),
   );
-  const explorer = results.runs.find(({ score }) => score?.explorer)?.score?.explorer?.mean;
+  // The timer of nearly all runs, and of the authors'.
+  const explorer = agentRuns(results).find(
+    ({ score }) => score?.explorer && score.rules?.timerOnSuccess === "kept",
+  )?.score?.explorer?.mean;
   return drawFigure({
     title: "Mean return on held-out graphs",
     x: "episode",

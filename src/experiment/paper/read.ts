@@ -69,6 +69,7 @@ const runSchema = z.looseObject({
       splits: z.record(z.string(), splitScore).optional(),
       return: mean.optional(),
       explorer: mean.optional(),
+      rules: z.looseObject({ timerOnSuccess: z.string() }).optional(),
     })
     .nullable()
     .default(null),
