@@ -287,7 +287,7 @@ export function agentTrialsTable({ agents }: Results, folder: string): string {
       meanOf(found, "random"),
       meanOf(found, "explorer"),
       meanOf(found, "shortestPath"),
-      found.map((one) => `${link(one, folder)} ${one.score.return.mean.toFixed(2)}`).join(", "),
+      found.map((one) => `${link(one, folder)} ${returned(one.score.return)}`).join(", "),
     ]),
   ]);
 }

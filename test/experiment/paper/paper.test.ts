@@ -136,7 +136,7 @@ test("agents on other graphs are a table of their own, seeds in one row", async 
   const { page } = await buildPaper(results, undefined, { folder: "r", readmeFolder: "r" });
   expect(page).toContain(
     "| `metarl-fwm-lessons` | 600 fresh | 5 | 30 | 50 | 113.00 ± 1.41 | 45.0 | 115.0 | 166.0 | " +
-      "[fresh-seed1](r/fresh-seed1.json) 112.00, [fresh-seed2](r/fresh-seed2.json) 114.00 |",
+      "[fresh-seed1](r/fresh-seed1.json) 112.00 ± 0.10, [fresh-seed2](r/fresh-seed2.json) 114.00 ± 0.10 |",
   );
   expect(page).toContain("| `metarl-fwm-lessons` | 600 fresh | 7 | 30 | 50 | 60.00 |");
   expect(page).toContain("| [seven](r/seven.json) | 60.00 ± 0.10 | `fwm eval seven` |");
