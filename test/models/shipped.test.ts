@@ -108,5 +108,5 @@ test("the agent on the 600 test graphs", async () => {
     `shipped agent: mean return ${reached.mean.toFixed(2)}, random actions ${random.mean.toFixed(2)}`,
   );
   expect(random.mean).toBeLessThan(50);
-  expect(reached.mean).toBeGreaterThan(109);
+  expect(reached.mean).toBeGreaterThan(113);
 });
