@@ -90,9 +90,9 @@ export interface A2cExtras {
   /** Where not all actions were the agents' own. */
   readonly own?: Tensor | undefined;
   /** Where there is a teacher: its advice and the weight of it. */
+  readonly teaching?: { readonly advice: Tensor; readonly coef: Tensor | number } | undefined;
   /** Where agents with a memory are told which writes answers follow from, [T, B, 2, T], and the weight of it. */
   readonly facts?: { readonly facts: Tensor; readonly coef: number } | undefined;
-  readonly teaching?: { readonly advice: Tensor; readonly coef: Tensor | number } | undefined;
 }
 
 /** The loss and its parts, averaged over steps and agents. */
@@ -135,13 +135,15 @@ export function a2cLoss(
 /** Shares below this count as this much. */
 const leastShare = 1e-6;
 
-/** How far the last two reads are from the writes they should find, [T, B, 2, T]; 0 where none are told. */
+/** How far the last two reads, or the only one, are from the writes they should find, [T, B, 2, T]; 0 where none are told. */
 function factLoss(matches: readonly Tensor[], facts: Tensor): Tensor {
-  const losses = split(facts, 2, 2).map((wanted, i) => {
+  const losses = split(facts, 2, 2).flatMap((wanted, i) => {
+    const shares = matches.at(-1 - i);
+    if (!shares) return [];
     const told = transpose(squeeze(wanted, 2), [1, 0, 2]);
-    const found = sum(mul(matches.at(-1 - i)!, told), { axes: -1 });
+    const found = sum(mul(shares, told), { axes: -1 });
     const isTold = min(sum(told, { axes: -1 }), 1);
-    return neg(mean(log(max(add(found, sub(1, isTold)), leastShare))));
+    return [neg(mean(log(max(add(found, sub(1, isTold)), leastShare))))];
   });
-  return add(losses[0]!, losses[1]!);
+  return losses.reduce(add);
 }

@@ -2,7 +2,6 @@
 import { sizeOf } from "../graph/index.ts";
 import { type A2cSettings, returnsOf } from "./a2c.ts";
 import type { Actor } from "./actor.ts";
-import type { A2cTrainerSettings } from "./agentTrainer.ts";
 import { type Answers, type Environment, rollout } from "./rollout.ts";
 
 /** How rewards become returns. */
@@ -36,7 +35,11 @@ export class StoredEpisode {
 
   constructor(
     private readonly actor: Actor,
-    { guided, advised, factCoef }: Pick<A2cTrainerSettings, "guided" | "advised" | "factCoef">,
+    {
+      guided,
+      advised,
+      factCoef,
+    }: { readonly guided: boolean; readonly advised: number; readonly factCoef: number },
   ) {
     const { agents: B, steps: T, observation: O } = actor.sizes;
     this.observations = new Float32Array(T * B * O);
