@@ -246,3 +246,23 @@ describe("gradient of the loss with respect to an agent's weights", () => {
     });
   });
 });
+
+test("an agent of one read is told what the last one should find", () => {
+  const [logits, V, G] = [input("logits", [T, B, A]), input("V", [T, B]), input("G", [T, B])];
+  const [facts, read] = [input("facts", [T, B, 2, T]), input("read", [B, T, T])];
+  const output = { logits, value: V, matches: () => [read] };
+  const settings = { ...weights, advantage: "a2c" } as const;
+  const { factLoss } = a2cLoss(output, input("actions", [T, B], "i32"), G, settings, 0, {
+    facts: { facts, coef: factCoef },
+  });
+  const given = new Map<Tensor, Value>([
+    [facts, { shape: [T, B, 2, T], data: lesson.facts }],
+    [read, { shape: [B, T, T], data: lesson.matches[1] }],
+  ]);
+  // Where the read before it finds everything, only the last one counts.
+  const all = lesson.matches[0].map(() => 1);
+  const lastOnly = lesson.facts.map((is, i) => (Math.floor(i / T) % 2 === 0 ? is : 0));
+  const want = plainLoss({ ...sample, matches: [all, lesson.matches[1]], facts: lastOnly }, sizes, settings);
+  expect(want.factLoss).toBeGreaterThan(0);
+  expectClose(interpret([factLoss!], given)[0]!.data, [want.factLoss], exact);
+});
