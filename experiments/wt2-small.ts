@@ -23,6 +23,7 @@ export const wt2FwmSmall = textExperiment({
       batch: 32,
       // Two and a half epochs of about 935 windows.
       steps: 2_400,
+      evalEvery: 0,
       schedule: { name: "cosine", warmup: 100, decayStart: 0, finalLrRatio: 0 },
       optimizer: {
         name: "muon",
