@@ -1,9 +1,9 @@
 /** A member's folder at the sweep's side: what workers send back is written there, where every command finds it. */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { memberRecord } from "../experiment/sweep/members.ts";
 import type { MemberTask } from "../experiment/sweep/queue.ts";
 import { ortVersion } from "../runtime/node.ts";
-import { makeFolders, writeFileAtomically } from "../store/atomic.ts";
+import { errorCode, makeFolders, writeFileAtomically, writeFolderAtomically } from "../store/atomic.ts";
 import { rewindCheckpoints } from "../store/checkpoint.ts";
 import { formatJson } from "../store/json.ts";
 import { metricsFile } from "../store/metrics.ts";
@@ -12,15 +12,38 @@ import type { TaskResult } from "./task.ts";
 
 /** Writes a result into the member's folder, unless the folder is the worker's own and has it already. */
 export async function writeMember({ member }: MemberTask, { record, metrics }: TaskResult): Promise<void> {
-  const there = await memberRecord(member);
+  let there = await memberRecord(member);
+  if (!there) {
+    // A new folder appears whole: another sweep over the same members may be looking.
+    if (await makeMember(member.folder, record, metrics)) return;
+    there = await memberRecord(member);
+  }
   if (there?.created === record.created && there.step >= record.step && there.state === record.state) return;
-  await makeFolders(member.folder);
   if (there && there.created !== record.created) {
     // Another training of the same member, whose checkpoints do not belong to these curves.
     await rewindCheckpoints(member.folder, undefined);
   }
   await writeFileAtomically(join(member.folder, metricsFile), metrics);
   await writeRecord(member.folder, record);
+}
+
+/** Makes a member's folder; false if one with something in it is there by now. */
+async function makeMember(folder: string, record: RunRecord, metrics: Uint8Array): Promise<boolean> {
+  await makeFolders(dirname(folder));
+  const content = new TextEncoder().encode(formatJson(record, runFile));
+  try {
+    await writeFolderAtomically(
+      folder,
+      new Map([
+        [metricsFile, metrics],
+        [runFile, content],
+      ]),
+    );
+    return true;
+  } catch (error) {
+    if (["ENOTEMPTY", "EEXIST"].includes(errorCode(error))) return false;
+    throw error;
+  }
 }
 
 /** Writes down why a member could not be trained. */

@@ -124,14 +124,20 @@ export async function writeFolderAtomically(
  */
 export async function makeFolders(path: string, fs: FileSystem = nodeFileSystem): Promise<boolean> {
   try {
+    return await makeFolder(path, fs);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT" || dirname(path) === path) throw error;
+    await makeFolders(dirname(path), fs);
+    return makeFolder(path, fs);
+  }
+}
+
+/** Makes one folder; false if it is there, also if another process was faster. */
+async function makeFolder(path: string, fs: FileSystem): Promise<boolean> {
+  try {
     await fs.mkdir(path);
     return true;
   } catch (error) {
-    if (errorCode(error) === "ENOENT" && dirname(path) !== path) {
-      await makeFolders(dirname(path), fs);
-      await fs.mkdir(path);
-      return true;
-    }
     const isFolder = await promises.stat(path).then(
       (info) => info.isDirectory(),
       () => false,

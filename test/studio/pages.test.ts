@@ -153,12 +153,10 @@ describe(
 
     test("curves are compared with their settings, tasks and the paper, and downloaded as they are seen", async () => {
       const { page, errors } = await open(browser, studio.url + address("runs", { sel: "first\nsecond" }));
-      await expect
-        .poll(() => legend(page).allTextContents())
-        .toEqual([
-          expect.stringContaining("first90 %") as string,
-          expect.stringContaining("second95 %") as string,
-        ]);
+      await soon(() => legend(page).allTextContents()).toEqual([
+        expect.stringContaining("first90 %") as string,
+        expect.stringContaining("second95 %") as string,
+      ]);
       const differ = page.getByRole("region", { name: "Settings that differ" });
       await soon(() => differ.getByRole("row").allTextContents()).toContain("training.batch3264");
       const tasks = page.getByRole("region", { name: "Accuracy by task" });
@@ -186,9 +184,9 @@ describe(
       await page.getByRole("checkbox", { name: "log y" }).check();
       await soon(() => page.url()).toMatch(/series=train%2Floss.*x=hours.*smooth=0.9.*logy=1/);
       // Debiased over all points: of a falling line above its last value, below the mean of the last twenty.
-      await expect
-        .poll(async () => Number((await legend(page).first().textContent())?.replace("first", "")))
-        .toBeGreaterThan(0.1);
+      await soon(async () =>
+        Number((await legend(page).first().textContent())?.replace("first", "")),
+      ).toBeGreaterThan(0.1);
       expect(Number((await legend(page).first().textContent())!.replace("first", ""))).toBeLessThan(0.3);
       await page.getByRole("slider", { name: "Where to read the values" }).fill("0.5");
       await soon(() => page.getByText(/^at 0\.495 hours$/).count()).toBe(1);
@@ -214,9 +212,7 @@ describe(
           join(runs, "watched/metrics.jsonl"),
           logOf([{ step: 300 + i, at: 1_700_100_000 + i, values: { loss } }]),
         );
-        await expect
-          .poll(() => legend(page).first().textContent(), { timeout: 10_000 })
-          .toBe(`watched${loss}`);
+        await soon(() => legend(page).first().textContent()).toBe(`watched${loss}`);
       }
       await soon(() => [...sizes]).toEqual([1, 1, 1]);
       expect(errors).toEqual([]);
@@ -235,9 +231,9 @@ describe(
       await form.getByRole("checkbox").check();
       await form.getByRole("textbox", { name: "Steps" }).fill("100000");
       await form.getByRole("textbox", { name: "Name of the run" }).fill("fresh");
-      await expect
-        .poll(() => form.locator("code").first().textContent())
-        .toMatch(/--smoke --steps 100000 --set=training.logEvery=1 .*fresh$/);
+      await soon(() => form.locator("code").first().textContent()).toMatch(
+        /--smoke --steps 100000 --set=training.logEvery=1 .*fresh$/,
+      );
       await form.getByRole("button", { name: "Start training" }).click();
       const panel = page.getByRole("region", { name: "Run fresh" });
       await row(page, "fresh").getByText("running").waitFor({ timeout: 40_000 });
@@ -298,9 +294,7 @@ describe(
       await page.getByRole("spinbutton", { name: "Words" }).fill("5");
       await page.getByRole("spinbutton", { name: "Words" }).press("Enter");
       await page.getByRole("button", { name: "Generate" }).first().click();
-      await expect
-        .poll(() => page.locator(".generated-text").first().textContent())
-        .toMatch(/^bill( \S+)*\s*$/);
+      await soon(() => page.locator(".generated-text").first().textContent()).toMatch(/^bill( \S+)*\s*$/);
       expect(errors).toEqual([]);
       await expectAccessible(page);
       await page.context().close();
