@@ -214,21 +214,39 @@ function capital(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }
 
-/** The story as a model reads it: words, ".", "?" and each answer as one token; `answers` marks the answers. */
-export function storyTokens(story: Story): { tokens: string[]; answers: boolean[] } {
+/** Tokens of a statement that the answer at a token follows from: the first, and the first after it. */
+export interface Fact {
+  readonly answer: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/**
+ * The story as a model reads it: words, ".", "?" and each answer as one token; `answers` marks the answers, `facts` says
+ * what they follow from.
+ */
+export function storyTokens(story: Story): { tokens: string[]; answers: boolean[]; facts: Fact[] } {
   const tokens: string[] = [];
   const answers: boolean[] = [];
+  const facts: Fact[] = [];
+  const statements = new Map<number, Pick<Fact, "from" | "to">>();
   for (const line of story.lines) {
+    const from = tokens.length;
     for (const word of line.words) {
       tokens.push(word);
       answers.push(false);
     }
     tokens.push(line.kind === "statement" ? "." : "?");
     answers.push(false);
-    if (line.kind === "question") {
+    if (line.kind === "statement") statements.set(line.id, { from, to: tokens.length });
+    else {
+      for (const id of new Set(line.supports)) {
+        const statement = statements.get(id);
+        if (statement) facts.push({ answer: tokens.length, ...statement });
+      }
       tokens.push(line.answer);
       answers.push(true);
     }
   }
-  return { tokens, answers };
+  return { tokens, answers, facts };
 }

@@ -24,6 +24,11 @@ export interface Batch {
   readonly questions: Uint8Array;
   /** The task of the story the token belongs to; 0 at padding. */
   readonly tasks: Uint8Array;
+  /**
+   * Three numbers for each statement of the window that an answer is known to follow from: the position t · batch + b of the
+   * question, the time step of the statement's first token, and that after its last. Absent where there are none.
+   */
+  readonly facts?: Int32Array;
   readonly epoch: number;
   /** How many of the positions are padding. */
   readonly padded: number;
@@ -111,10 +116,11 @@ export class StreamBatcher {
       epoch: this.#epoch,
       padded: 0,
     };
+    const facts: number[] = [];
     this.#rows.forEach((row, b) => {
-      cut.padded += window - cutRow(row, b, cut);
+      cut.padded += window - cutRow(row, b, cut, facts);
     });
-    return cut;
+    return facts.length > 0 ? { ...cut, facts: Int32Array.from(facts) } : cut;
   }
 
   /** Where the batcher stands after the last batch. */
@@ -188,8 +194,13 @@ function emptyRow(): Row {
   return { stories: [], positions: [], used: 0, length: 0 };
 }
 
-/** Moves up to one window from the row's front into column `b`; returns how many tokens it had. */
-function cutRow(row: Row, b: number, { batch, window, tokens, targets, questions, tasks }: Batch): number {
+/** Moves up to one window from the row's front into column `b`, and appends its facts; returns how many tokens it had. */
+function cutRow(
+  row: Row,
+  b: number,
+  { batch, window, tokens, targets, questions, tasks }: Batch,
+  facts: number[],
+): number {
   const count = Math.min(window, row.length);
   let at = b;
   let finished = 0;
@@ -197,6 +208,12 @@ function cutRow(row: Row, b: number, { batch, window, tokens, targets, questions
     const story = row.stories[finished]!;
     const words = story.tokens;
     const end = Math.min(words.length + 1, row.used + left);
+    // Input i of the story is token i - 1, and stands at time step i + shift.
+    const shift = count - left - row.used;
+    for (const { answer, from, to } of story.facts ?? []) {
+      if (answer < row.used || answer >= end || from + 1 < row.used) continue;
+      facts.push((answer + shift) * batch + b, from + 1 + shift, to + 1 + shift);
+    }
     for (let i = row.used; i < end; i++, at += batch) {
       tokens[at] = i === 0 ? eosId : words[i - 1]!;
       targets[at] = i === words.length ? eosId : words[i]!;

@@ -40,7 +40,8 @@ try {
     }
     try {
       const batch = batcher.next();
-      const arrays = [batch.tokens, batch.targets, batch.questions, batch.tasks];
+      const { tokens, targets, questions, tasks, facts } = batch;
+      const arrays = [tokens, targets, questions, tasks, ...(facts ? [facts] : [])];
       reply(
         { kind: "batch", batch, state: batcher.state() },
         arrays.map(({ buffer }) => buffer as ArrayBuffer),

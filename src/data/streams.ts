@@ -4,7 +4,7 @@
  */
 
 import { type Bystanders, fewerBystanders } from "../babi/bystanders.ts";
-import { type Line, type Story, storyTokens } from "../babi/format.ts";
+import { type Fact, type Line, type Story, storyTokens } from "../babi/format.ts";
 import { type DifficultyRanges, drawDifficulty } from "../babi/generator/difficulty.ts";
 import { tasks as allTasks, generateStory, streamStory } from "../babi/generator/generate.ts";
 import { drawFewNames, drawRenaming, renameToken } from "../babi/rename.ts";
@@ -17,6 +17,8 @@ export interface EncodedStory {
   readonly tokens: Uint16Array | Int32Array;
   readonly answers: Uint8Array;
   readonly task: number;
+  /** What the answers follow from, where that is known, in the order of the answers. */
+  readonly facts?: readonly Fact[];
 }
 
 /** Stories in a fixed order: the same arguments always give the same story. */
@@ -42,12 +44,13 @@ export function storiesOf(split: StorySet, tasks: readonly number[]): StorySet {
 
 /** The story as numbers; an unknown word throws, naming the story's file and line when it has one. */
 export function encodeStory(story: Story, vocabulary: Vocabulary = catbabiVocabulary): EncodedStory {
-  const { tokens, answers } = storyTokens(story);
+  const { tokens, answers, facts } = storyTokens(story);
   const where = story.source ? `${story.source.file}:${story.source.line}` : `a story of task ${story.task}`;
   return {
     tokens: vocabulary.encode(tokens, where),
     answers: Uint8Array.from(answers, Number),
     task: story.task,
+    ...(facts.length > 0 ? { facts } : {}),
   };
 }
 

@@ -170,8 +170,13 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
       { name: "F", shape: (B) => fastWeightShape(memory, B) },
     ],
     window(input) {
-      const { y, state: after, residual } = layers(input);
-      return { logits: logits(y), state: after, ...(residual ? { residual } : {}) };
+      const { y, state: after, residual, matches } = layers(input);
+      return {
+        logits: logits(y),
+        state: after,
+        ...(residual ? { residual } : {}),
+        ...(matches ? { matches } : {}),
+      };
     },
     chunk(input) {
       const { y, state: after, written, read } = layers({ ...input, training: false });

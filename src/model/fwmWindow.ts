@@ -23,13 +23,18 @@
 import {
   add,
   concat,
+  div,
   gatherRows,
   layerNorm,
   matmul,
+  max,
   mul,
+  neg,
   reshape,
   scoped,
   split,
+  sqrt,
+  sum,
   type Tensor,
   transpose,
   unsqueeze,
@@ -71,6 +76,8 @@ export interface FwmWindow {
   readonly written: WriteVectors;
   /** What the positions read with, [B, Q, ·]; absent where everything is read. */
   readonly read?: ReadVectors;
+  /** For each read of the positions the share that every write of the window has in what it gives, [B, Q, T]. */
+  readonly matches?: () => readonly Tensor[];
   /** Scalar, with the fixed point: what was computed counts only where this is at most 1. */
   readonly residual?: Tensor;
 }
@@ -96,7 +103,10 @@ export function fwmWindow(
     if (positions) {
       const hq = gatherRows(reshape(h, [T * B, H]), positions);
       const read = readVectors(w, hq);
-      return { y: fwmOutput(w, hq, readAll(w, read, writes.at(positions))), read, ...after };
+      const memory = writes.at(positions);
+      const reads = readAll(w, read, memory);
+      const matches = (): Tensor[] => scoped("fwm/read", () => sharesOf(reads, memory));
+      return { y: fwmOutput(w, hq, reads.at(-1)!.n), read, matches, ...after };
     }
     const chunks = writes.everywhere();
     const parts = split(
@@ -104,17 +114,40 @@ export function fwmWindow(
       chunks.map(({ U }) => U.shape[1]!),
       1,
     );
-    const n = chunks.map((memory, i) => readAll(w, readVectors(w, parts[i]!), memory));
+    const n = chunks.map((memory, i) => readAll(w, readVectors(w, parts[i]!), memory).at(-1)!.n);
     return { y: fwmOutput(w, h, transpose(concat(n, 1), [1, 0, 2])), ...after };
   });
 }
 
-/** All reads of some positions: vectors [B, Q, D] → n^(N_r) [B, Q, D]. Equation 7 for every position at once. */
-function readAll(w: FwmWeights, { n: first, e }: ReadVectors, memory: WrittenMemory): Tensor {
+/** A read of some positions. */
+interface WindowRead {
+  /** What comes from before the window, [B, Q, D]. */
+  readonly fromStart: Tensor;
+  /** Weight of every write of the window, [B, Q, N]. */
+  readonly scores: Tensor;
+  /** n^(i), [B, Q, D]. */
+  readonly n: Tensor;
+}
+
+/** All reads of some positions: vectors [B, Q, D] → n^(1) … n^(N_r). Equation 7 for every position at once. */
+function readAll(w: FwmWeights, { n: first, e }: ReadVectors, memory: WrittenMemory): WindowRead[] {
   const { keys } = w.variant;
-  return e.reduce((n, key) => {
+  let n = first;
+  return e.map((key) => {
     const fromStart = mul(memory.a, matmul(combine(keys, n, key), memory.F));
     const scores = mul(similarity(keys, n, key, memory.k1, memory.k2), memory.w);
-    return layerNorm(add(fromStart, matmul(scores, memory.U))); //                                            (7)
-  }, first);
+    n = layerNorm(add(fromStart, matmul(scores, memory.U))); //                                               (7)
+    return { fromStart, scores, n };
+  });
+}
+
+/** |part of a write| / (|parts of all writes| + |part from before the window|), for every read. */
+function sharesOf(reads: readonly WindowRead[], { U }: WrittenMemory): Tensor[] {
+  const lengthOf = (x: Tensor): Tensor => sqrt(add(sum(mul(x, x), { axes: -1, keep: true }), 1e-20));
+  const size = transpose(lengthOf(U));
+  return reads.map(({ fromStart, scores }) => {
+    const parts = mul(max(scores, neg(scores)), size);
+    const all = add(sum(parts, { axes: -1, keep: true }), lengthOf(fromStart));
+    return div(parts, max(all, 1e-10));
+  });
 }

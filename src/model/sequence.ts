@@ -66,6 +66,8 @@ export interface WindowOutput {
   readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
   /** [T, B, E], or [B, Q, E]: what the output layer reads, where it is one: a cache of past words compares these. */
   readonly hidden?: Tensor;
+  /** What each read at the positions finds: the share of every token's write in what it gives, [B, Q, T]. */
+  readonly matches?: () => readonly Tensor[];
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];
   /** Scalar added to the training loss: a meta-objective, activation regularisation. */

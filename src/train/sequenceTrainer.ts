@@ -36,6 +36,8 @@ export interface TrainerSettings {
   readonly clip: number;
   /** Decay of the moving average of the weights that evaluation uses; 0: the weights themselves. */
   readonly emaDecay: number;
+  /** Weight of the facts in the loss, where a batch has any; 0 unless given. */
+  readonly factCoef?: number;
   /** Seed of the weights and of dropout. */
   readonly seed: number;
 }
@@ -44,6 +46,8 @@ export interface TrainerSettings {
 export interface TrainStep {
   readonly loss: number;
   readonly gradNorm: number;
+  /** How far reads are from the facts that the batch told. */
+  readonly factLoss?: number;
   /**
    * i32, as the targets: the most probable token at each; empty for a system that has no logits of all words at once.
    * Overwritten by the next step.
@@ -125,7 +129,10 @@ export class SequenceTrainer {
       out = await program.run(inputs, key, isSound);
     }
     const [loss, gradNorm] = [Number(out.loss![0]), Number(out.gradNorm![0])];
-    const step = { loss, gradNorm, predicted: (out.predicted ?? nothing) as Int32Array, fallback };
+    const step = {
+      ...{ loss, gradNorm, predicted: (out.predicted ?? nothing) as Int32Array, fallback },
+      ...(out.factLoss ? { factLoss: Number(out.factLoss[0]) } : {}),
+    };
     return isSound(out) ? step : { ...step, nonFinite: this.firstNonFinite(program, loss) };
   }
 
@@ -157,12 +164,12 @@ export class SequenceTrainer {
   }
 
   private spec(phase: Phase, batch: TokenBatch, exact: boolean): ProgramSpec {
-    const { optimizers, clip, emaDecay } = this.settings;
+    const { optimizers, clip, emaDecay, factCoef = 0 } = this.settings;
     if (phase === "read") {
       const { updates } = readWindow(this.model, batch, trainPrefix, { training: true, exact });
       return { name: "read", outputs: {}, updates };
     }
-    const window = lossWindow(this.model, batch, trainPrefix, { training: true, exact });
+    const window = lossWindow(this.model, batch, trainPrefix, { training: true, exact, factCoef });
     const { parameters } = this.model;
     const gradients = grad(window.objective, parameters);
     const { gradNorm, updates } = scoped("optimizer", () => {
@@ -175,7 +182,7 @@ export class SequenceTrainer {
         updates: [...steps, ...(emaDecay > 0 ? movingAverage(steps, parameters, emaDecay) : [])],
       };
     });
-    const { loss, predicted, residual } = window;
+    const { loss, predicted, residual, factLoss } = window;
     return {
       name: "train",
       outputs: {
@@ -183,6 +190,7 @@ export class SequenceTrainer {
         gradNorm,
         ...(predicted ? { predicted } : {}),
         ...(residual ? { residual } : {}),
+        ...(factLoss ? { factLoss } : {}),
       },
       updates: [...updates, ...window.updates],
     };

@@ -6,6 +6,7 @@ import {
   crossEntropy,
   exp,
   input,
+  mul,
   neg,
   type Shape,
   scoped,
@@ -15,6 +16,7 @@ import {
 import type { SequenceModel, WindowInput, WindowOutput } from "../model/sequence.ts";
 import type { HostData } from "../runtime/host.ts";
 import type { CompileOptions } from "../runtime/program.ts";
+import { factLoss } from "./facts.ts";
 
 /** A window of B rows and T tokens each; arrays are time-major, entry (t, b) is at t · B + b. */
 export interface TokenBatch {
@@ -30,6 +32,8 @@ export interface TokenBatch {
   readonly targets: Int32Array;
   /** f32, as the targets: weight of each in the loss, which is the weighted mean. */
   readonly lossMask: Float32Array;
+  /** f32 [B, Q, N, T]: 1 at the tokens of the N-th statement that a target follows from. Absent where none are told. */
+  readonly facts?: Float32Array;
 }
 
 /** How a system's programs are compiled: with few large tensors, without an arena that keeps them. */
@@ -41,9 +45,9 @@ export function compileOptions(
 }
 
 /** What a compiled program depends on. */
-export function shapeName({ batch, window, mask, positions }: TokenBatch): string {
+export function shapeName({ batch, window, mask, positions, facts }: TokenBatch): string {
   const wanted = positions ? positions.length / batch : "all";
-  return `${batch}x${window} ${wanted} ${mask ? "padded" : "full"}`;
+  return `${batch}x${window} ${wanted} ${mask ? "padded" : "full"}${facts ? ` ${facts.length} facts` : ""}`;
 }
 
 /** What a program over such a window is given. */
@@ -53,9 +57,11 @@ export function inputsOf({
   positions,
   targets,
   lossMask,
+  facts,
 }: TokenBatch): Record<string, HostData> {
-  if (positions?.length === 0) return { tokens, ...(mask ? { mask } : {}) };
-  return { tokens, ...(mask ? { mask } : {}), ...(positions ? { positions } : {}), targets, lossMask };
+  const read = { tokens, ...(mask ? { mask } : {}) };
+  if (positions?.length === 0) return read;
+  return { ...read, ...(positions ? { positions } : {}), targets, lossMask, ...(facts ? { facts } : {}) };
 }
 
 /** A window in a graph: what the system makes of it, and its state, before and after. */
@@ -86,8 +92,10 @@ export function readWindow(
 /** A window with its losses. */
 export interface LossWindow extends Pick<BuiltWindow, "updates" | "residual" | "hidden"> {
   readonly loss: Tensor;
-  /** The loss and the system's penalty. */
+  /** The loss, the system's penalty, and what facts weigh. */
   readonly objective: Tensor;
+  /** How far reads are from the facts, where these are told. */
+  readonly factLoss?: Tensor;
   readonly losses: Tensor;
   /** Absent where the system gives losses without all logits at once. */
   readonly predicted?: Tensor;
@@ -100,19 +108,30 @@ export function lossWindow(
   model: SequenceModel,
   batch: TokenBatch,
   prefix: string,
-  how: Pick<WindowInput, "training" | "exact" | "temperature">,
+  { factCoef = 0, ...how }: Pick<WindowInput, "training" | "exact" | "temperature"> & { factCoef?: number },
 ): LossWindow {
-  const { logits, loss: lossOf, losses: lossesOf, penalty, ...built } = readWindow(model, batch, prefix, how);
+  const made = readWindow(model, batch, prefix, how);
+  const { logits, loss: lossOf, losses: lossesOf, penalty, matches, ...built } = made;
+  const { batch: B, window: T, positions, facts } = batch;
+  const told =
+    facts && matches && factCoef > 0
+      ? factLoss(
+          matches(),
+          input("facts", [B, positions!.length / B, facts.length / positions!.length / T, T]),
+        )
+      : undefined;
   return scoped("output", () => {
     const wanted = logits.shape.slice(0, -1);
     const targets = input("targets", wanted, "i32");
     const lossMask = input("lossMask", wanted);
     const loss = lossOf ? lossOf(targets, lossMask) : crossEntropy(logits, targets, lossMask);
     const predicted = lossesOf ? undefined : argmax(logits);
+    const terms = [loss, ...(penalty ? [penalty] : []), ...(told ? [mul(told, factCoef)] : [])];
     return {
       ...built,
       loss,
-      objective: penalty ? add(loss, penalty) : loss,
+      objective: terms.reduce(add),
+      ...(told ? { factLoss: told } : {}),
       losses: lossesOf ? lossesOf(targets) : classLosses(logits, targets),
       ...(predicted ? { predicted, confidence: exp(neg(classLosses(logits, predicted))) } : {}),
     };

@@ -63,7 +63,8 @@ describe("writing", () => {
 
 test("a model reads words, marks and each answer as one token", () => {
   const [story] = parse("1 Mary got the milk there.\n2 What is Mary carrying? \tapple,milk\t1\n", 8);
-  const { tokens, answers } = storyTokens(story!);
+  const { tokens, answers, facts } = storyTokens(story!);
   expect(tokens.join(" ")).toBe("mary got the milk there . what is mary carrying ? apple,milk");
   expect(answers.map((is, index) => (is ? tokens[index] : "")).filter(Boolean)).toEqual(["apple,milk"]);
+  expect(facts).toEqual([{ answer: 11, from: 0, to: 6 }]);
 });

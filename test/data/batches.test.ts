@@ -8,6 +8,7 @@ import { type Batch, type BatcherState, epochBatches, StreamBatcher } from "../.
 import {
   type EncodedStory,
   endlessSource,
+  generatedSource,
   mixedSource,
   preparedSource,
   type StorySet,
@@ -252,4 +253,54 @@ describe("endless and mixed sources", () => {
     const source = endlessSource(generate);
     expect(() => mixedSource(source, source, 1)).toThrow("below 1");
   });
+});
+
+test("facts are the statements that the generator names, where the window has them whole", () => {
+  const seed = 3;
+  const tasks = [2, 3, 16, 19];
+  const source = generatedSource(seed, tasks);
+  const settings = { batch: 3, window: 40 };
+  const batcher = new StreamBatcher(source, settings);
+  let [told, known] = [0, 0];
+  for (let step = 0; step < 60; step++) {
+    const { tokens, questions, facts = new Int32Array(0), batch, window } = batcher.next();
+    known += questions.reduce((sum, is) => sum + is, 0);
+    for (let i = 0; i < facts.length; i += 3) {
+      const [at, from, to] = facts.subarray(i, i + 3) as unknown as [number, number, number];
+      expect(questions[at]).toBe(1);
+      expect(from).toBeGreaterThanOrEqual(0);
+      expect(to).toBeLessThanOrEqual(Math.floor(at / batch));
+      expect(at).toBeLessThan(window * batch);
+      const words = column(tokens, at % batch, batch).map((id) => catbabiVocabulary.word(id));
+      const statement = words.slice(from, to);
+      expect(statement.indexOf(".")).toBe(statement.length - 1);
+      // It begins where the sentence, answer or story before it ends.
+      const isAnswer = words[from - 2] === "?" || from === 1;
+      expect(from === 0 || isAnswer || [".", "<eos>"].includes(words[from - 1]!)).toBe(true);
+      told++;
+    }
+  }
+  expect(told).toBeGreaterThan(known / 2);
+});
+
+test("facts of induction name what the answer follows from: kind, another of that kind, its colour", () => {
+  const { tokens, questions, facts, batch } = new StreamBatcher(generatedSource(1, [16]), {
+    batch: 2,
+    window: 200,
+  }).next();
+  const sentences = new Map<number, string[]>();
+  for (let i = 0; i < facts!.length; i += 3) {
+    const [at, from, to] = facts!.subarray(i, i + 3) as unknown as [number, number, number];
+    const words = column(tokens, at % batch, batch).map((id) => catbabiVocabulary.word(id));
+    sentences.set(at, [...(sentences.get(at) ?? []), words.slice(from, to).join(" ")]);
+  }
+  expect(sentences.size).toBe(questions.reduce((sum, is) => sum + is, 0));
+  for (const [at, said] of sentences) {
+    const words = column(tokens, at % batch, batch).map((id) => catbabiVocabulary.word(id));
+    const asked = words[Math.floor(at / batch) - 1]!;
+    const answer = words[Math.floor(at / batch) + 1];
+    expect(said.some((sentence) => sentence.startsWith(`${asked} is a `))).toBe(true);
+    if (answer) expect(said.some((sentence) => sentence.endsWith(` ${answer} .`))).toBe(true);
+    expect(said).toHaveLength(3);
+  }
 });

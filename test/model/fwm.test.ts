@@ -321,6 +321,13 @@ describe("positions", () => {
       ];
       for (const form of forms) {
         const layer = fwmWindow(w, h, F, { ...form, positions, mask: mask! });
+        interpret(layer.matches!(), values).forEach(({ data }, read) => {
+          const there = [...ids].flatMap((id) => {
+            const at = (id % sizes.B) * sizes.T + Math.floor(id / sizes.B);
+            return Array.from(want.shares[read]!.subarray(at * sizes.T, (at + 1) * sizes.T));
+          });
+          expectClose(data, there, { rtol: 1e-6, atol: 1e-8, label: `${JSON.stringify(form)}: shares` });
+        });
         const grads = grad(sum(mul(layer.y, coef)), wrt);
         const [y, after, ...got] = interpret([layer.y, layer.F, ...grads], values);
         expectClose(y!.data, picked, { ...exact, label: `${JSON.stringify(form)}: y` });

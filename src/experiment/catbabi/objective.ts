@@ -20,12 +20,18 @@ export interface Objective extends TokenBatch {
 /** Slots per row are rounded up to a multiple of this, so that few shapes are compiled. */
 const granularity = 16;
 
-/** The window with its targets, and the weight of each in the loss. */
-export function objectiveOf(batch: Batch, mode: Mode): Objective {
+/** Facts per question that are told; of questions with more of them none are. */
+const mostFacts = 3;
+
+/** The window with its targets, and the weight of each in the loss; with the facts of the answers, if these are wanted. */
+export function objectiveOf(batch: Batch, mode: Mode, { facts = false } = {}): Objective {
   const { tokens, padded, batch: B, window: T } = batch;
   const isToken = Float32Array.from(tokens, (token) => (token === padId ? 0 : 1));
   const common = { batch: B, window: T, tokens, ...(padded > 0 ? { mask: isToken } : {}) };
-  if (mode === "qa") return { ...common, ...answersOnly(batch) };
+  if (mode === "qa") {
+    const answers = answersOnly(batch);
+    return { ...common, ...answers, ...(facts ? { facts: factsOf(batch, answers) } : {}) };
+  }
   const questions = Int32Array.from(batch.questions.keys()).filter((at) => batch.questions[at]);
   return { ...common, targets: batch.targets, lossMask: isToken, questions, slots: questions };
 }
@@ -56,6 +62,28 @@ function answersOnly({ batch: B, window: T, targets, questions }: Batch) {
     questions: slots.map((slot) => positions[slot]!),
     slots,
   };
+}
+
+/** [B, Q, mostFacts, T]: 1 at the tokens of what the answer in a slot follows from. */
+function factsOf(
+  { window: T, facts = new Int32Array(0) }: Batch,
+  { positions, questions, slots }: Required<Pick<Objective, "positions" | "questions" | "slots">>,
+): Float32Array {
+  const told = new Float32Array(positions.length * mostFacts * T);
+  const slotOf = new Map(Array.from(questions, (at, i) => [at, slots[i]!]));
+  const spans = new Map<number, [from: number, to: number][]>();
+  for (let i = 0; i < facts.length; i += 3) {
+    const slot = slotOf.get(facts[i]!)!;
+    spans.set(slot, [...(spans.get(slot) ?? []), [facts[i + 1]!, facts[i + 2]!]]);
+  }
+  for (const [slot, of] of spans) {
+    if (of.length > mostFacts) continue;
+    for (const [n, [from, to]] of of.entries()) {
+      const at = (slot * mostFacts + n) * T;
+      told.fill(1, at + from, at + to);
+    }
+  }
+  return told;
 }
 
 /** For each question whether its answer was the most probable token. */

@@ -65,7 +65,22 @@ export async function openCatbabi(settings: CatbabiSettings, context: SessionCon
       hint: "leave the setting as the experiment has it",
     });
   }
+  refuseFacts(settings);
   return new CatbabiSession(settings, stories, context);
+}
+
+/** Refuses facts where there is nobody to tell them, or nobody who knows them. */
+function refuseFacts({ task, system, training }: CatbabiSettings): void {
+  if (training.factCoef === 0) return;
+  const why =
+    system.name !== "fwm"
+      ? `only the reads of a memory (fwm) can be told what to find, not ${system.name}`
+      : task.mode !== "qa"
+        ? "only where answers alone are learned (task.mode qa) are facts told"
+        : [task, ...task.curriculum].every(({ source }) => source === "real")
+          ? "of real stories it is not known what answers follow from"
+          : undefined;
+  if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
 }
 
 class CatbabiSession implements Session {
@@ -89,12 +104,13 @@ class CatbabiSession implements Session {
       ...(device ? { device } : {}),
     };
     const model = buildSystem(system);
-    const { clip, emaDecay, seed } = training;
+    const { clip, emaDecay, factCoef, seed } = training;
     const optimizers = optimizersOf(training.optimizer);
-    this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, seed }, options);
+    this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, factCoef, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
     this.curriculum = new Curriculum(settings.task.curriculum);
-    this.data = { identity: stories.identity, notes: stories.notes };
+    const told = factCoef > 0 ? ["of generated stories it is told which statements answers follow from"] : [];
+    this.data = { identity: stories.identity, notes: [...stories.notes, ...told] };
   }
 
   async step(step: number): Promise<StepReport> {
@@ -106,7 +122,7 @@ class CatbabiSession implements Session {
     const averaging =
       this.trainer.averaging || startsAveraging(optimizer, { epoch, losses: this.validLosses });
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
-    const window = objectiveOf(batch, task.mode);
+    const window = objectiveOf(batch, task.mode, { facts: training.factCoef > 0 });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,

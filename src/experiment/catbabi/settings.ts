@@ -107,6 +107,8 @@ const trainingSchema = z.strictObject({
   clip: z.number().min(0),
   /** Decay of the moving average of the weights that evaluation uses; 0: none. */
   emaDecay: z.number().min(0).max(0.99999),
+  /** Weight in the loss of finding the statements that answers of generated stories follow from: `../../train/facts.ts`. */
+  factCoef: z.number().min(0).default(0),
   evalBatch: size.max(4096),
 });
 
@@ -167,6 +169,7 @@ export const releasedTraining: CatbabiSettings["training"] = {
   schedule: { name: "constant", warmup: 0 },
   clip: 0,
   emaDecay: 0,
+  factCoef: 0,
   logEvery: 25,
   evalEvery: 250,
   evalBatch: 128,

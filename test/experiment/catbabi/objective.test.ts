@@ -50,6 +50,25 @@ test("QA: a window without a question has no positions, so nothing is learned fr
   expect(objectiveOf(cut, "qa").positions).toHaveLength(0);
 });
 
+test("QA: facts stand in the slot of their question; of a question with more than three none are told", () => {
+  const cut = batchOf(2, 12, 0);
+  const [one, many] = asked(cut).filter((at) => at >= 2) as [number, number];
+  const fact = (at: number, from: number, to: number): number[] => [at, from, to];
+  const facts = Int32Array.from([
+    ...[...fact(one, 0, 2), ...fact(one, 1, 1 + Math.floor(one / 2))],
+    ...[0, 1, 2, 3].flatMap((t) => fact(many, t, t + 1)),
+  ]);
+  expect(objectiveOf({ ...cut, facts }, "qa").facts).toBeUndefined();
+  const { facts: told, positions, slots } = objectiveOf({ ...cut, facts }, "qa", { facts: true });
+  const slot = slots.find((at) => positions![at] === one)!;
+  const want = new Float32Array(positions!.length * 3 * 12);
+  want.fill(1, slot * 36, slot * 36 + 2);
+  want.fill(1, slot * 36 + 13, slot * 36 + 13 + Math.floor(one / 2));
+  expect(told).toEqual(want);
+  // A stream that knows of none is told none.
+  expect(objectiveOf(cut, "qa", { facts: true }).facts).toEqual(new Float32Array(want.length));
+});
+
 test("LM: every token but padding weighs 1; the questions are where they are", () => {
   fc.assert(
     fc.property(...sizes, (B, T, seed) => {
