@@ -134,18 +134,17 @@ describe(
       expect(await row(page, markup).count()).toBe(1);
       expect(await page.locator("table.runs img").count()).toBe(0);
       await page.getByRole("button", { name: "Best" }).click();
-      const shown = await names(page);
-      expect(shown.slice(0, 3)).toEqual(["second", "sweep of 6", "first"]);
-      expect(page.url()).toContain("sort=best");
+      await soon(async () => (await names(page)).slice(0, 3)).toEqual(["second", "sweep of 6", "first"]);
+      await soon(() => page.url()).toContain("sort=best");
       await soon(() => page.getByText("batch 64").count()).toBeGreaterThan(0);
       await page.getByRole("button", { name: "sweep", exact: true }).click();
-      expect(await names(page)).toContain("reads=3-seed2");
+      await soon(() => names(page)).toContain("reads=3-seed2");
       await page.getByRole("searchbox", { name: "Filter" }).fill("batch 64");
       await soon(() => names(page)).toEqual(["second"]);
       // The same address shows the same thing.
       const again = await open(browser, page.url());
       await row(again.page, "second").waitFor();
-      expect(await names(again.page)).toEqual(["second"]);
+      await soon(() => names(again.page)).toEqual(["second"]);
       expect([...errors, ...again.errors]).toEqual([]);
       await page.context().close();
       await again.page.context().close();
@@ -160,7 +159,7 @@ describe(
       const differ = page.getByRole("region", { name: "Settings that differ" });
       await soon(() => differ.getByRole("row").allTextContents()).toContain("training.batch3264");
       const tasks = page.getByRole("region", { name: "Accuracy by task" });
-      expect(await tasks.getByRole("img", { name: "first: 90.0 %" }).count()).toBe(1);
+      await soon(() => tasks.getByRole("img", { name: "first: 90.0 %" }).count()).toBe(1);
       const download = async (kind: string): Promise<Buffer> => {
         const [saved] = await Promise.all([
           page.waitForEvent("download") as Promise<Download>,
