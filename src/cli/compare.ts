@@ -7,8 +7,9 @@ import { command } from "./command.ts";
 import { figureParams } from "./figure.ts";
 import { drawStrips } from "./heatmap.ts";
 import type { Output } from "./output.ts";
-import { folder, integer, oneOf, threadCount } from "./params.ts";
-import { checkWritable, writeResult } from "./writeResult.ts";
+import { file, folder, integer, oneOf, threadCount } from "./params.ts";
+import { packageVersion } from "./version.ts";
+import { checkWritable, writeJson, writeResult } from "./writeResult.ts";
 
 const { figure, title, width } = figureParams("the passages, a cell for every word");
 
@@ -31,6 +32,11 @@ export const compareCommand = command({
         "fwm compare $LANGUAGEONE $LANGUAGETWO --data $PREPARED --search 2 --words 9 --figure $EMPTY/where.svg",
     },
     {
+      line: "fwm compare runs/ptb-lstm-small-seed1 runs/ptb-fwm-small-seed1 --search 1 --out results/losses-ptb.json",
+      trial:
+        "fwm compare $LANGUAGEONE $LANGUAGETWO --data $PREPARED --search 1 --words 9 --out $EMPTY/losses.json",
+    },
+    {
       line: "fwm compare runs/ptb-lstm-small-seed1 runs/ptb-fwm-small-seed1 --search 5 --json",
       trial: "fwm compare $LANGUAGEONE $LANGUAGETWO --data $PREPARED --search 2 --words 9 --json",
     },
@@ -47,15 +53,16 @@ export const compareCommand = command({
     figure,
     title,
     width,
+    out: file({ help: "also write it as a result file: with command, commit and machine" }),
     data: folder({ help: "prepared text, if not in the usual place" }),
     threads: threadCount(),
   },
   run: async ({ args, options, out, env }) => {
-    const { split, at, words, search, data, threads, figure: path } = options;
+    const { split, at, words, search, data, threads, figure: path, out: filed } = options;
     if (at !== undefined && search !== undefined) {
       throw new UsageError("--at and --search exclude each other");
     }
-    if (path !== undefined) await checkWritable(path);
+    for (const target of [path, filed]) if (target !== undefined) await checkWritable(target);
     const { compareModels } = await import("../experiment/text/compare.ts");
     let progress: ReturnType<typeof out.progress> | undefined;
     const comparison = await compareModels(
@@ -90,11 +97,18 @@ export const compareCommand = command({
       });
       await writeResult(path, svg);
     }
+    if (filed !== undefined) {
+      const { comparisonFile } = await import("../experiment/evaluationFile.ts");
+      const reportedBy = ["fwm", ...process.argv.slice(2)];
+      const about = { reportedBy, packageVersion: packageVersion(), ...(threads ? { threads } : {}) };
+      await writeJson(filed, await comparisonFile(comparison, about));
+    }
     out.result({ ...comparison, ...(path === undefined ? {} : { figure: path }) }, () =>
       [
         headOf(comparison, names),
         ...comparison.passages.map((passage) => showPassage(passage, names, out)),
         ...(path === undefined ? [] : [`figure: ${path}`]),
+        ...(filed === undefined ? [] : [`written to ${filed}`]),
       ].join("\n\n"),
     );
   },

@@ -52,6 +52,20 @@ test("draws a figure with every passage", async () => {
   expect(svg).toContain("difference, bits");
 });
 
+test("is filed with the command that made it, its commit and machine", async () => {
+  const path = join(emptyFolder(), "losses.json");
+  const { code, stdout } = await run([...line, "--search", "1", "--words", "8", "--out", path]);
+  expect([code, stdout.includes(`written to ${path}`)]).toEqual([0, true]);
+  const filed = JSON.parse(readFileSync(path, "utf8")) as LossComparison & Record<string, unknown>;
+  const json = await run([...line, "--search", "1", "--words", "8", "--json"]);
+  const { models, ...comparison } = JSON.parse(json.stdout) as LossComparison;
+  expect(filed).toMatchObject(comparison);
+  expect(filed.models.map(({ bits }) => bits)).toEqual(models.map(({ bits }) => bits));
+  expect(Object.keys(filed)).toEqual(
+    expect.arrayContaining(["reportedBy", "commit", "date", "machine", "packageVersion"]),
+  );
+});
+
 describe("a mistake is one message, and nothing is written", () => {
   test.each<[number, string, (figure: string) => string[]]>([
     [2, "--at and --search exclude each other", () => ["--at", "3", "--search", "2"]],

@@ -183,13 +183,18 @@ export async function buildPaper(
     ...(comparisons.length === 0
       ? ["Not run yet: a comparison of two language models (`fwm compare`)."]
       : await Promise.all(
-          comparisons.map(async (comparison) =>
-            shown(
-              `losses-${comparison.file}`,
-              `Losses of ${comparison.models.map(({ experiment }) => experiment).join(" and ")}`,
-              await lossFigure(comparison),
-            ),
-          ),
+          comparisons.map(async (comparison) => {
+            const { models, tokens, split, passages } = comparison;
+            const names = models.map(({ experiment }) => experiment);
+            const bits = models
+              .map((model, i) => `\`${names[i]}\` needs ${model.bits.toFixed(3)}`)
+              .join(", ");
+            return [
+              `${link(comparison, folder)}: over ${thousands(tokens)} words of the ${split} split, ${bits} bits per word. ` +
+                `Shown from word ${passages.map(({ at }) => thousands(at)).join(" and ")} on.`,
+              shown(comparison.file, `Losses of ${names.join(" and ")}`, await lossFigure(comparison)),
+            ].join("\n\n");
+          }),
         )),
     "## Meta-reinforcement learning",
     "± is the standard deviation over seeds. How far agents can get, and what is known of version 0.1's: " +

@@ -118,7 +118,7 @@ export function smallLanguageTable({ runs }: Results, folder: string): string {
           thousands(run.steps),
           `${((run.steps * batch * window) / 1e6).toFixed(1)} M`,
           processorMinutes(run)?.toFixed(0) ?? "-",
-          shown((valid?.plain ?? valid)?.perplexity),
+          shown((valid?.plain ?? valid)?.perplexity ?? tunedAtOne(run)),
           shown((test?.plain ?? test)?.perplexity),
           shown(test?.plain ? test.perplexity : undefined),
           shown(test?.cache?.perplexity),
@@ -128,6 +128,12 @@ export function smallLanguageTable({ runs }: Results, folder: string): string {
       });
     }),
   ]);
+}
+
+/** Validation perplexity at temperature 1, where the search for another one met it. */
+function tunedAtOne({ score }: FiledRun): number | undefined {
+  const met = score?.tuning?.find(({ temperature }) => Math.abs(temperature - 1) < 1e-9);
+  return met && Math.exp(met.loss);
 }
 
 /** Validation perplexity of the small models of a text over processor time; undefined before any run. */

@@ -67,6 +67,7 @@ const runSchema = z.looseObject({
       generated: z.boolean().optional(),
       perTask: z.record(z.string(), z.looseObject({ accuracy: z.number() })).optional(),
       splits: z.record(z.string(), splitScore).optional(),
+      tuning: z.array(z.looseObject({ temperature: z.number(), loss: z.number() })).nullish(),
       return: mean.optional(),
       explorer: mean.optional(),
       rules: z.looseObject({ timerOnSuccess: z.string() }).optional(),
@@ -96,13 +97,14 @@ const point = {
   calibrationError: z.number(),
 };
 
-const evaluated = {
-  experiment: z.string(),
+const reported = {
   reportedBy: z.string(),
   commit: text,
   date: z.string(),
   machine: machine.nullable(),
 };
+
+const evaluated = { experiment: z.string(), ...reported };
 
 const agentSchema = z.looseObject({
   ...evaluated,
@@ -132,6 +134,7 @@ const evaluationSchema = z.looseObject({
 });
 
 const comparisonSchema = z.looseObject({
+  ...reported,
   split: z.string(),
   tokens: z.number(),
   models: z.array(z.looseObject({ experiment: z.string(), bits: z.number() })).length(2),
@@ -184,7 +187,7 @@ export async function readResults(folder: string): Promise<Results> {
       if (parsed.success) return { ...(parsed.data as object), file: basename(name, ".json") } as Filed<T>;
       throw new DataError(`${path}: not a result that this version understands`, {
         reason: z.prettifyError(parsed.error),
-        hint: "result files are written by fwm report, fwm sweep, fwm eval --out and fwm compare",
+        hint: "result files are written by fwm report, fwm sweep, fwm eval --out and fwm compare --out",
       });
     };
     if ("members" in content) found.sweeps.push(parse(sweepSchema));

@@ -357,7 +357,10 @@ function returned({ mean: center, standardError }: FiledAgent["score"]["return"]
 }
 
 /** Where every number comes from: command, commit, hours, machine. */
-export function sourceTable({ runs, sweeps, stretches, agents }: Results, folder: string): string {
+export function sourceTable(
+  { runs, sweeps, stretches, agents, comparisons }: Results,
+  folder: string,
+): string {
   const machineOf = ({ machine }: Pick<FiledRun, "machine">): string =>
     machine ? `${machine.cpu}, ${machine.cores} cores, ${machine.threads ?? "?"} thread(s)` : "-";
   const commitOf = (commit: string | null): string => {
@@ -398,6 +401,10 @@ export function sourceTable({ runs, sweeps, stretches, agents }: Results, folder
     ...[
       ...stretches.map((stretch) => ({ ...stretch, shown: share(stretch.score.accuracy) })),
       ...agents.map((agent) => ({ ...agent, shown: returned(agent.score.return) })),
+      ...comparisons.map((comparison) => ({
+        ...comparison,
+        shown: `${comparison.models.map(({ bits }) => bits.toFixed(3)).join(" and ")} bits per word`,
+      })),
     ].map((evaluation) => [
       link(evaluation, folder),
       evaluation.shown,

@@ -260,6 +260,50 @@ test("small language models stand with what they cost and every way they were ev
   );
   expect(page).toMatch(/`ptb-lstm-small` .* not run yet/);
   expect(figures.get("ptb-small.svg")).toContain("ptb-fwm-small, seed 1");
+  // Scored on the test split alone, a validation perplexity comes from the search for a temperature.
+  const { test: onTest } = filed.score.splits;
+  const tuning = [0.99, 1, 1.01].map((temperature) => ({ temperature, loss: Math.log(141) }));
+  const alone = { ...filed, score: { split: "test", ...score(128), splits: { test: onTest }, tuning } };
+  writeFileSync(join(folder, "small.json"), JSON.stringify(alone));
+  const again = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  expect(again.page).toContain("| 27 | 141.00 | 130.00 | 128.00 |");
+});
+
+test("two language models word by word: what they need, where it is shown, and where it comes from", async () => {
+  const folder = emptyFolder();
+  const losses = {
+    ...{ reportedBy: "fwm compare a b --out losses.json", commit: "b".repeat(40), date: "2026-01-02" },
+    ...{ machine: null, split: "test", tokens: 82_429 },
+    models: [
+      { model: "a", experiment: "ptb-lstm-small", bits: 7.25 },
+      { model: "b", experiment: "ptb-fwm-small", bits: 7.125 },
+    ],
+    passages: [
+      {
+        at: 1234,
+        words: ["the", "end"],
+        bits: [
+          [1, 2],
+          [0.5, 2.5],
+        ],
+        difference: [0.5, -0.5],
+      },
+    ],
+  };
+  writeFileSync(join(folder, "losses.json"), JSON.stringify(losses));
+  const { page, figures } = await buildPaper(await readResults(folder), undefined, {
+    folder: "r",
+    readmeFolder: "r",
+  });
+  expect(page).toContain(
+    "over 82,429 words of the test split, `ptb-lstm-small` needs 7.250, `ptb-fwm-small` needs 7.125 bits per word. " +
+      "Shown from word 1,234 on.",
+  );
+  expect(page).toContain("![Losses of ptb-lstm-small and ptb-fwm-small](r/figures/losses.svg)");
+  expect(page).toContain(
+    "| [losses](r/losses.json) | 7.250 and 7.125 bits per word | `fwm compare a b --out losses.json` |",
+  );
+  expect(figures.get("losses.svg")).toContain("from word 1234");
 });
 
 test("without results every table says so, and the command checks what it wrote", async () => {
