@@ -8,8 +8,7 @@ import { figureParams } from "./figure.ts";
 import { drawStrips } from "./heatmap.ts";
 import type { Output } from "./output.ts";
 import { file, folder, integer, oneOf, threadCount } from "./params.ts";
-import { packageVersion } from "./version.ts";
-import { checkWritable, writeJson, writeResult } from "./writeResult.ts";
+import { checkWritable, reporter, writeJson, writeResult } from "./writeResult.ts";
 
 const { figure, title, width } = figureParams("the passages, a cell for every word");
 
@@ -99,9 +98,7 @@ export const compareCommand = command({
     }
     if (filed !== undefined) {
       const { comparisonFile } = await import("../experiment/evaluationFile.ts");
-      const reportedBy = ["fwm", ...process.argv.slice(2)];
-      const about = { reportedBy, packageVersion: packageVersion(), ...(threads ? { threads } : {}) };
-      await writeJson(filed, await comparisonFile(comparison, about));
+      await writeJson(filed, await comparisonFile(comparison, reporter(threads)));
     }
     out.result({ ...comparison, ...(path === undefined ? {} : { figure: path }) }, () =>
       [

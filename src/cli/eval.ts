@@ -3,8 +3,7 @@ import { findExperiment } from "../experiment/registry.ts";
 import { command } from "./command.ts";
 import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
 import { file, folder, oneOf, threadCount } from "./params.ts";
-import { packageVersion } from "./version.ts";
-import { checkWritable, writeJson } from "./writeResult.ts";
+import { checkWritable, reporter, writeJson } from "./writeResult.ts";
 
 /** The `eval` command. */
 export const evalCommand = command({
@@ -62,9 +61,7 @@ export const evalCommand = command({
     const scored = { ...evaluation, paper: kind.published(evaluation, paper) };
     if (path !== undefined) {
       const { evaluationFile } = await import("../experiment/evaluationFile.ts");
-      const reportedBy = ["fwm", ...process.argv.slice(2)];
-      const about = { reportedBy, packageVersion: packageVersion(), ...(threads ? { threads } : {}) };
-      await writeJson(path, await evaluationFile(scored, about));
+      await writeJson(path, await evaluationFile(scored, reporter(threads)));
     }
     out.result(
       scored,

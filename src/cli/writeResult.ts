@@ -2,7 +2,9 @@
 import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
+import type { Reporter } from "../experiment/evaluationFile.ts";
 import { errorCode, makeFolders, StorageError, writeFileAtomically } from "../store/atomic.ts";
+import { packageVersion } from "./version.ts";
 
 /**
  * Refuses a place where nothing can be written, before the work whose result goes there is done. Folders that are
@@ -34,6 +36,12 @@ export async function writeResult(path: string, content: string | Uint8Array): P
     throw new StorageError(`cannot make the folder of ${basename(path)}`, dirname(path), error);
   });
   await writeFileAtomically(path, content);
+}
+
+/** This command as result files name it. */
+export function reporter(threads: number | undefined): Reporter {
+  const reportedBy = ["fwm", ...process.argv.slice(2)];
+  return { reportedBy, packageVersion: packageVersion(), ...(threads ? { threads } : {}) };
 }
 
 /** Writes a value as readable JSON. */

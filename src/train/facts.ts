@@ -1,5 +1,5 @@
 /**
- * Facts: statements that an answer follows from, told to a memory that does not find them by itself.
+ * Supporting facts: statements that an answer follows from, told to a memory that does not find them by itself.
  *
  *   s_r(f)   share of fact f, that is of all writes of its tokens, in what read r gives
  *   found    1 - Π_r (1 - s_r(f)): some read gives it, whichever

@@ -78,7 +78,7 @@ function refuseFacts({ task, system, training }: CatbabiSettings): void {
       : task.mode !== "qa"
         ? "only where answers alone are learned (task.mode qa) are facts told"
         : [task, ...task.curriculum].every(({ source }) => source === "real")
-          ? "of real stories it is not known what answers follow from"
+          ? "prepared stories do not say what their answers follow from, generated ones do"
           : undefined;
   if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
 }

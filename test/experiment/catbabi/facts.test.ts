@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { CatbabiSettings } from "../../../src/experiment/catbabi/settings.ts";
 import { lstmDefaults } from "../../../src/model/lstmModel.ts";
-import { expectResumable, openTiny, tinySettings } from "./tinySession.ts";
+import { expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
 
 /** Generated stories of induction in windows that hold one, and facts of some weight. */
 function told(factCoef: number): CatbabiSettings {
@@ -48,6 +48,10 @@ test("facts are refused where nobody can be told them, or nobody knows them", as
   });
   await expect(openTiny(withTask({ mode: "lm" }))).rejects.toThrow(
     "training.factCoef: only where answers alone are learned (task.mode qa) are facts told",
+  );
+  const real = { source: "real", data: await prepareTiny() } as const;
+  await expect(openTiny(withTask(real))).rejects.toThrow(
+    "training.factCoef: prepared stories do not say what their answers follow from, generated ones do",
   );
   await expect(openTiny({ ...settings, system: lstmDefaults })).rejects.toThrow(
     "training.factCoef: only the reads of a memory (fwm) can be told what to find, not lstm",
