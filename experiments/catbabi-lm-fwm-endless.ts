@@ -6,5 +6,9 @@ import endless from "./catbabi-qa-fwm-endless.ts";
 export default catbabiExperiment({
   ...decay,
   description: "catbAbI, language-model mode, FWM, endless stories: tasks are generated as they are needed",
-  settings: { ...endless.settings, task: { ...endless.settings.task, mode: "lm" } },
+  settings: {
+    ...endless.settings,
+    task: { ...endless.settings.task, mode: "lm" },
+    training: { ...endless.settings.training, steps: 11_000, factCoef: 0 },
+  },
 });

@@ -13,6 +13,8 @@ export default catbabiExperiment({
     ...endless.settings,
     task: {
       ...endless.settings.task,
+      // Validation has ordinary stories only, so its errors say little of the harder ones.
+      sampling: { name: "byError", floor: 0.6 },
       difficulty: {
         ordinary: 0.5,
         distractors: [0, 160],
@@ -26,5 +28,6 @@ export default catbabiExperiment({
         animals: [3, 5],
       },
     },
+    training: { ...endless.settings.training, steps: 11_000 },
   },
 });
