@@ -20,7 +20,7 @@ export default catbabiExperiment({
       ...muon.settings.task,
       source: "mixed",
       generatedFraction: 0.75,
-      sampling: { name: "byError", floor: 0.25 },
+      sampling: { name: "byError", of: "validation", floor: 0.25 },
       difficulty: { ...ordinary, ordinary: 0.5, rooms: [3, 6] },
       curriculum: [
         {

@@ -14,7 +14,7 @@ export default catbabiExperiment({
     task: {
       ...endless.settings.task,
       // Validation has ordinary stories only, so its errors say little of the harder ones.
-      sampling: { name: "byError", floor: 0.6 },
+      sampling: { name: "byError", of: "validation", floor: 0.6 },
       difficulty: {
         ordinary: 0.5,
         distractors: [0, 160],

@@ -1,4 +1,4 @@
-/** How often each task is generated, decided by the wrong answers of a validation. */
+/** How often each task is generated, decided by the wrong answers to its questions. */
 import { trainingStories } from "../../babi/generator/generate.ts";
 import type { Score } from "./score.ts";
 
@@ -9,7 +9,7 @@ import type { Score } from "./score.ts";
  *   share_t ∝ q_t · s_t                              its part of the stories
  *
  * where s_t are the stories of the task in the training set, which has about as many questions of every task: with equal
- * errors the shares are the training set's. A task without validation questions has the mean error of the others.
+ * errors the shares are the training set's. A task that was not asked about has the mean error of the others.
  */
 export function sharesByError(
   { floor }: { readonly floor: number },

@@ -21,36 +21,59 @@ export interface Score extends Tally {
   readonly perTask: Readonly<Record<number, Tally & { readonly accuracy: number }>>;
 }
 
+/** Counts the right answers of each task. */
+export class TaskTallies {
+  private readonly tallies: Map<number, Tally>;
+
+  constructor(saved: Readonly<Record<string, Tally>> = {}) {
+    this.tallies = new Map(Object.entries(saved).map(([task, tally]) => [Number(task), tally]));
+  }
+
+  /** Counts the answers of one window, 1 where right; `tasks` is time-major like the window's tokens. */
+  add({ questions }: Objective, answers: Uint8Array, tasks: ArrayLike<number>): void {
+    answers.forEach((correct, i) => {
+      const task = tasks[questions[i]!]!;
+      const before = this.tallies.get(task) ?? { correct: 0, questions: 0 };
+      this.tallies.set(task, { correct: before.correct + correct, questions: before.questions + 1 });
+    });
+  }
+
+  /** What was counted, task by task in their order. */
+  perTask(): Score["perTask"] {
+    return Object.fromEntries(
+      [...this.tallies]
+        .sort(([a], [b]) => a - b)
+        .map(([task, tally]) => [task, { ...tally, accuracy: tally.correct / tally.questions }]),
+    );
+  }
+
+  /** The counts alone, for a checkpoint. */
+  saved(): Record<string, Tally> {
+    return Object.fromEntries(this.tallies);
+  }
+}
+
 /** Adds up windows. */
 export class Scorer {
   private windows = 0;
   private loss = 0;
   private answerLoss = 0;
-  private readonly tallies = new Map<number, { correct: number; questions: number }>();
+  private readonly tallies = new TaskTallies();
 
   /** Adds one window; `tasks` is time-major like the window's tokens. */
   add(window: Objective, { loss, losses, predicted }: EvaluatedWindow, tasks: ArrayLike<number>): void {
     this.windows++;
     this.loss += loss;
     this.answerLoss += answerLoss(window, losses);
-    correctAnswers(window, predicted).forEach((correct, i) => {
-      const task = tasks[window.questions[i]!]!;
-      const tally = this.tallies.get(task) ?? { correct: 0, questions: 0 };
-      tally.questions++;
-      tally.correct += correct;
-      this.tallies.set(task, tally);
-    });
+    this.tallies.add(window, correctAnswers(window, predicted), tasks);
   }
 
   /** The score so far. */
   score(): Score {
-    const perTask: Record<number, Tally & { accuracy: number }> = {};
-    let [correct, questions] = [0, 0];
-    for (const [task, tally] of [...this.tallies].sort(([a], [b]) => a - b)) {
-      perTask[task] = { ...tally, accuracy: tally.correct / tally.questions };
-      correct += tally.correct;
-      questions += tally.questions;
-    }
+    const perTask = this.tallies.perTask();
+    const total = (of: keyof Tally): number =>
+      Object.values(perTask).reduce((sum, tally) => sum + tally[of], 0);
+    const [correct, questions] = [total("correct"), total("questions")];
     return {
       correct,
       questions,

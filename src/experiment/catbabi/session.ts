@@ -19,7 +19,7 @@ import { checkSystem, fittingWeights, toHost, toTensors } from "../tensors.ts";
 import { checkWords } from "../words.ts";
 import { correctAnswers, objectiveOf } from "./objective.ts";
 import { sharesByError } from "./sampling.ts";
-import { type Score, scoreStream } from "./score.ts";
+import { type Score, scoreStream, TaskTallies } from "./score.ts";
 import { type CatbabiSettings, catbabiSchema } from "./settings.ts";
 import { openStories, type Stories, storiesHint } from "./stories.ts";
 
@@ -51,6 +51,8 @@ const stateSchema = z.strictObject({
   shares: z
     .array(z.strictObject({ from: whole, shares: z.record(z.string(), z.number().min(0)) }))
     .default([]),
+  /** Training answers since the last validation, where shares follow them. */
+  trained: z.record(z.string(), z.strictObject({ correct: whole, questions: whole })).default({}),
   /** Where the curriculum stands; absent before there were any. */
   curriculum: placeSchema.optional(),
 });
@@ -90,6 +92,7 @@ class CatbabiSession implements Session {
   private batches: Batches | undefined;
   private validLosses: number[] = [];
   private shares: readonly ShareChange[] = [];
+  private trained = new TaskTallies();
   private curriculum: Curriculum;
 
   constructor(
@@ -128,8 +131,10 @@ class CatbabiSession implements Session {
       averaging,
       key: { seed, step },
     });
-    const correct = correctAnswers(window, predicted).reduce((sum, is) => sum + is, 0);
+    const answers = correctAnswers(window, predicted);
+    const correct = answers.reduce((sum, is) => sum + is, 0);
     const { stage } = this.curriculum;
+    if (stage === undefined && this.followsTraining) this.trained.add(window, answers, batch.tasks);
     // The next stage, or what comes after the last, is a stream of its own.
     if (this.curriculum.count(correct, window.questions.length)) await this.closeBatches();
     return {
@@ -154,14 +159,24 @@ class CatbabiSession implements Session {
     if (!score) return undefined;
     const { accuracy, perplexity, loss, perTask } = score;
     this.validLosses.push(loss);
-    const tasks = Object.entries(perTask).map(([task, tally]) => [`task${task}`, tally.accuracy] as const);
-    const shares = Object.entries(await this.resample(perTask)).map(
-      ([task, share]) => [`share${task}`, share] as const,
-    );
-    return { loss, accuracy, perplexity, ...Object.fromEntries([...tasks, ...shares]) };
+    const trained = this.trained.perTask();
+    this.trained = new TaskTallies();
+    const shares = await this.resample(this.followsTraining ? trained : perTask);
+    return {
+      ...{ loss, accuracy, perplexity },
+      ...numbered("task", perTask, (tally) => tally.accuracy),
+      ...numbered("train", trained, (tally) => tally.accuracy),
+      ...numbered("share", shares, (share) => share),
+    };
   }
 
-  /** Sets how often each task is generated from now on, where that follows validation; gives the new shares. */
+  /** Whether how often a task is generated goes by training answers, not by those of a validation. */
+  private get followsTraining(): boolean {
+    const { sampling } = this.settings.task;
+    return sampling.name === "byError" && sampling.of === "training";
+  }
+
+  /** Sets how often each task is generated from now on, where that follows errors; gives the new shares. */
   private async resample(perTask: Score["perTask"]): Promise<ShareChange["shares"]> {
     const { source, sampling, generatedFraction } = this.settings.task;
     if (sampling.name === "fixed" || this.curriculum.stage !== undefined) return {};
@@ -196,6 +211,7 @@ class CatbabiSession implements Session {
     }
     this.validLosses = parsed.data.validLosses;
     this.shares = parsed.data.shares;
+    this.trained = new TaskTallies(parsed.data.trained);
     this.curriculum = new Curriculum(this.settings.task.curriculum, parsed.data.curriculum);
     this.trainer.restore({ model: toHost(model), optimizer: toHost(optimizer) }, path);
     if (parsed.data.batcher) this.batches = await this.openBatches(parsed.data.batcher);
@@ -210,6 +226,7 @@ class CatbabiSession implements Session {
         batcher: this.batches?.state() ?? null,
         validLosses: this.validLosses,
         shares: this.shares,
+        trained: this.trained.saved(),
         curriculum: this.curriculum.saved(),
       },
       files: { "vocab.json": JSON.stringify(this.stories.vocabulary.words) },
@@ -241,6 +258,11 @@ class CatbabiSession implements Session {
     await this.trainer.release();
     await this.evaluator.release();
   }
+}
+
+/** A number for each task as values of a log: `task1`, `task2` and so on. */
+function numbered<T>(name: string, of: Readonly<Record<string, T>>, value: (one: T) => number): Values {
+  return Object.fromEntries(Object.entries(of).map(([task, one]) => [`${name}${task}`, value(one)]));
 }
 
 /** Weights that fit may still have been trained with other equations. */

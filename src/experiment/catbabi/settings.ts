@@ -12,9 +12,11 @@ import { type Experiment, loopFields, untilLastStep } from "../kind.ts";
 const samplingSchema = z.discriminatedUnion("name", [
   /** In the proportions of the training set; some tasks in equal parts. */
   z.strictObject({ name: z.literal("fixed") }),
-  /** In those until the first validation, then by the share of wrong answers there: `sampling.ts`. */
+  /** In those until the first validation, then by the share of wrong answers: `sampling.ts`. */
   z.strictObject({
     name: z.literal("byError"),
+    /** Whose: those of the validation, or those in training since the one before, harder stories among them. */
+    of: z.enum(["validation", "training"]).default("validation"),
     /** The part of the questions that all tasks have in equal parts, whatever their errors. */
     floor: z.number().min(0).max(1).default(0.25),
   }),

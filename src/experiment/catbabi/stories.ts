@@ -209,7 +209,8 @@ function notesOn(
       `${Math.round(100 * generatedFraction)} % of the training stories are generated (tasks ${tasks})`,
     );
   }
-  if (sampling.name === "byError") notes.push("how often a task is generated follows its validation error");
+  if (sampling.name === "byError")
+    notes.push(`how often a task is generated follows its ${sampling.of} error`);
   if (difficulty.ordinary < 1) {
     notes.push(
       `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder or easier than bAbI's`,

@@ -105,6 +105,30 @@ describe.each(["generated", "mixed"] as const)("a run on %s stories", (source) =
   });
 });
 
+test("shares by training answers go by the answers since the last validation, and a run with them is resumable", async () => {
+  const sampling = { name: "byError", of: "training", floor: 0.1 } as const;
+  const open = (): Promise<Session> => openTiny(tinySettings({ source: "generated", sampling, data }));
+  const log = (await expectResumable(open, { stops: [2, 4], steps: 8 })) as Record<string, unknown>[];
+  for (const at of [3, 7]) {
+    const valid = log[at] as Record<string, number>;
+    const trained = Object.entries(valid).filter(([name]) => name.startsWith("train"));
+    const perTask = Object.fromEntries(
+      trained.map(([name, accuracy]) => [name.slice(5), { correct: 0, questions: 1, accuracy }]),
+    );
+    const shares = sharesByError(sampling, Object.keys(trainingStories).map(Number), perTask);
+    for (const [task, share] of Object.entries(shares)) expect(valid[`share${task}`]).toBeCloseTo(share, 12);
+  }
+  const session = await open();
+  const trained = (): Record<string, { questions: number }> =>
+    (session.snapshot().state as { trained: Record<string, { questions: number }> }).trained;
+  await advance(session, 0, 4, 4);
+  const counted = sum(Object.values(trained()).map(({ questions }) => questions));
+  expect(counted).toBe((log[4] as { means: { accuracy: [number, number] } }).means.accuracy[1]);
+  await session.evaluate(new AbortController().signal);
+  expect(trained()).toEqual({});
+  await session.release();
+});
+
 test("a run generates other stories once a validation has decided the shares", async () => {
   const losses = async (sampling: CatbabiSettings["task"]["sampling"]): Promise<unknown[]> => {
     const session = await openTiny(tinySettings({ source: "generated", sampling, data }));
@@ -113,7 +137,10 @@ test("a run generates other stories once a validation has decided the shares", a
     await session.release();
     return log;
   };
-  const [byError, fixed] = [await losses({ name: "byError", floor: 0.1 }), await losses({ name: "fixed" })];
+  const [byError, fixed] = [
+    await losses({ name: "byError", of: "validation", floor: 0.1 }),
+    await losses({ name: "fixed" }),
+  ];
   expect(byError.slice(0, 3)).toEqual(fixed.slice(0, 3));
   expect(byError.slice(4)).not.toEqual(fixed.slice(4));
 });
@@ -122,7 +149,11 @@ test("settings of earlier runs have fixed shares, and real stories no others", a
   const { sampling: _, ...task } = catbabiTask;
   const settings = { task, system: catbabiSystem, training: releasedTraining };
   expect(catbabiSchema.parse(settings).task.sampling).toEqual({ name: "fixed" });
-  const byError = { ...catbabiTask, sampling: { name: "byError" as const, floor: 0.25 }, data };
+  const byError = {
+    ...catbabiTask,
+    sampling: { name: "byError" as const, of: "validation" as const, floor: 0.25 },
+    data,
+  };
   await expect(openCatbabi({ ...catbabiSchema.parse(settings), task: byError }, { env: {} })).rejects.toThrow(
     /^task.sampling: /,
   );

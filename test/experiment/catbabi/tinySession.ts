@@ -29,7 +29,7 @@ export async function prepareTiny(change?: Parameters<typeof tinyFolder>[0]): Pr
 /** Settings of a session that takes milliseconds a step; its shares follow the validation error. */
 export function tinySettings(task: Partial<CatbabiSettings["task"]>): CatbabiSettings {
   return {
-    task: { ...catbabiTask, sampling: { name: "byError", floor: 0.1 }, ...task },
+    task: { ...catbabiTask, sampling: { name: "byError", of: "validation", floor: 0.1 }, ...task },
     system: { ...catbabiSystem, embedding: 8, hidden: 8, memory: 4 },
     training: { ...releasedTraining, batch: 3, window: 12, evalBatch: 2 },
   };
