@@ -21,7 +21,7 @@ export default catbabiExperiment({
       source: "mixed",
       generatedFraction: 0.75,
       sampling: { name: "byError", of: "validation", floor: 0.25 },
-      difficulty: { ...ordinary, ordinary: 0.5, rooms: [3, 6] },
+      difficulty: { ...ordinary, ordinary: 0.5, rooms: [3, 6], chain: [1, 2] },
       curriculum: [
         {
           source: "generated",
@@ -47,6 +47,6 @@ export default catbabiExperiment({
       ],
     },
     // Without facts a seed may stay at a shortcut in the first stage: docs/infinite-catbabi.md.
-    training: { ...muon.settings.training, steps: 7_000, evalEvery: 500, factCoef: 1 },
+    training: { ...muon.settings.training, steps: 8_000, evalEvery: 500, factCoef: 1 },
   },
 });
