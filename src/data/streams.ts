@@ -159,45 +159,51 @@ export function endlessSource(generate: (position: number) => Story): StorySourc
   };
 }
 
-/** From generated story number `from` on, a story is of a task with the probability in `shares`; they add up to 1. */
-export interface ShareChange {
+/** How often a task comes: with this probability. They add up to 1. */
+export type TaskShares = Readonly<Record<number, number>>;
+
+/** What holds from generated story number `from` on, up to the next change. */
+export interface StreamChange {
   readonly from: number;
-  readonly shares: Readonly<Record<number, number>>;
+  /** As without changes unless given. */
+  readonly shares?: TaskShares;
+  /** As without changes unless given. */
+  readonly difficulty?: DifficultyRanges;
 }
 
 /** What may be said of a generated stream besides its tasks. */
 export interface GeneratedOptions {
-  /** How often each task comes, from which story on. */
-  readonly shares?: readonly ShareChange[];
+  /** What changes on the way. */
+  readonly changes?: readonly StreamChange[];
   /** How hard stories are; ordinary unless given. */
   readonly difficulty?: DifficultyRanges;
 }
 
 /**
  * The generator's endless stream: a mixture of all tasks in the proportions of the real training set, or of
- * some tasks in equal parts; from the first change on, in the shares that it gives.
+ * some tasks in equal parts; after a change in the shares that it gives.
  */
 export function generatedSource(
   seed: number,
   tasks: readonly number[] = allTasks,
-  { shares = [], difficulty: ranges }: GeneratedOptions = {},
+  { changes = [], difficulty: usual }: GeneratedOptions = {},
 ): StorySource {
   const key = keyOf(seed, "task of story");
   return endlessSource((position) => {
-    const change = shares.findLast(({ from }) => from <= position);
+    const { shares, difficulty: ranges = usual } = changes.findLast(({ from }) => from <= position) ?? {};
     const difficulty = ranges && drawDifficulty(ranges, seed, position);
-    if (change === undefined && tasks.length === allTasks.length) {
+    if (shares === undefined && tasks.length === allTasks.length) {
       return streamStory(seed, position, difficulty);
     }
-    const task = change
-      ? drawTask(change.shares, uniform(key, position))
+    const task = shares
+      ? drawTask(shares, uniform(key, position))
       : tasks[integer(key, position, tasks.length)]!;
     return generateStory({ task, seed, index: position, ...(difficulty ? { difficulty } : {}) });
   });
 }
 
 /** The task at `draw` (0 to 1) when the shares lie end to end, in the order of the tasks. */
-function drawTask(shares: ShareChange["shares"], draw: number): number {
+function drawTask(shares: TaskShares, draw: number): number {
   const entries = Object.entries(shares).filter(([, share]) => share > 0);
   let left = draw;
   for (const [task, share] of entries) {

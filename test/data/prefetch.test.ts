@@ -25,7 +25,7 @@ async function tinyPrepared(): Promise<string> {
 describe("prefetched batches", () => {
   test("go over to another stream behind the last one taken", async () => {
     const before: StreamSpec = { kind: "generated", seed: 11 };
-    const after: StreamSpec = { ...before, shares: [{ from: 30, shares: { 4: 1 } }] };
+    const after: StreamSpec = { ...before, changes: [{ from: 30, shares: { 4: 1 } }] };
     const here = new StreamBatcher(await openStream(before), settings);
     const there = await PrefetchedBatches.open(before, settings, { ahead: 4 });
     for (let i = 0; i < 7; i++) expect(await there.next()).toEqual(here.next());
@@ -59,11 +59,11 @@ describe("prefetched batches", () => {
     [
       "generated, in changing shares,",
       () => {
-        const shares = [
+        const changes = [
           { from: 3, shares: { 4: 0.5, 19: 0.5 } },
           { from: 12, shares: { 4: 0, 6: 1 } },
         ];
-        return { kind: "generated", seed: 11, shares };
+        return { kind: "generated", seed: 11, changes };
       },
     ],
   ])("of a %s stream equal those made here, and resume behind the last one taken", async (_, make) => {

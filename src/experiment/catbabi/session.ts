@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type Batch, type BatcherState, StreamBatcher } from "../../data/batches.ts";
 import { PrefetchedBatches } from "../../data/prefetch.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
-import { generatedStories, preparedSource, type ShareChange } from "../../data/streams.ts";
+import { generatedStories, preparedSource, type StreamChange, type TaskShares } from "../../data/streams.ts";
 import { DataError, UsageError } from "../../errors.ts";
 import { buildSystem } from "../../model/registry.ts";
 import { nodeRuntime } from "../../runtime/node.ts";
@@ -33,6 +33,14 @@ interface Batches {
 }
 
 const whole = z.int().min(0);
+/** From which generated story on how often each task comes, and how many entries of `task.harder` validation has come to. */
+const changeSchema = z.strictObject({
+  from: whole,
+  shares: z.record(z.string(), z.number().min(0)).optional(),
+  harder: whole.default(0),
+});
+type Change = z.infer<typeof changeSchema>;
+
 const stateSchema = z.strictObject({
   /** Null before the first batch. */
   batcher: z
@@ -47,10 +55,8 @@ const stateSchema = z.strictObject({
     .nullable(),
   /** Loss of every validation so far: what the switch to averaging may depend on. */
   validLosses: z.array(z.number()),
-  /** How often each task is generated, from which story on; as far back as stories in the buffers go. */
-  shares: z
-    .array(z.strictObject({ from: whole, shares: z.record(z.string(), z.number().min(0)) }))
-    .default([]),
+  /** What has changed in the generated stories, from which on; as far back as stories in the buffers go. */
+  shares: z.array(changeSchema).default([]),
   /** Training answers since the last validation, where shares follow them. */
   trained: z.record(z.string(), z.strictObject({ correct: whole, questions: whole })).default({}),
   /** Where the curriculum stands; absent before there were any. */
@@ -91,7 +97,7 @@ class CatbabiSession implements Session {
   private readonly evaluator: SequenceEvaluator;
   private batches: Batches | undefined;
   private validLosses: number[] = [];
-  private shares: readonly ShareChange[] = [];
+  private changes: readonly Change[] = [];
   private trained = new TaskTallies();
   private curriculum: Curriculum;
 
@@ -161,9 +167,10 @@ class CatbabiSession implements Session {
     this.validLosses.push(loss);
     const trained = this.trained.perTask();
     this.trained = new TaskTallies();
-    const shares = await this.resample(this.followsTraining ? trained : perTask);
+    const { shares = {}, harder } = await this.resample(this.followsTraining ? trained : perTask, accuracy);
     return {
       ...{ loss, accuracy, perplexity },
+      ...(this.settings.task.harder.length > 0 ? { harder } : {}),
       ...numbered("task", perTask, (tally) => tally.accuracy),
       ...numbered("train", trained, (tally) => tally.accuracy),
       ...numbered("share", shares, (share) => share),
@@ -176,21 +183,38 @@ class CatbabiSession implements Session {
     return sampling.name === "byError" && sampling.of === "training";
   }
 
-  /** Sets how often each task is generated from now on, where that follows errors; gives the new shares. */
-  private async resample(perTask: Score["perTask"]): Promise<ShareChange["shares"]> {
-    const { source, sampling, generatedFraction } = this.settings.task;
-    if (sampling.name === "fixed" || this.curriculum.stage !== undefined) return {};
-    const shares = sharesByError(sampling, this.stories.tasks, perTask);
+  /** Decides which stories are generated from now on: how often each task, by its errors; how hard ones, by the accuracy. */
+  private async resample(
+    perTask: Score["perTask"],
+    accuracy: number,
+  ): Promise<{ readonly shares?: TaskShares; readonly harder: number }> {
+    const { source, sampling, harder: levels, generatedFraction } = this.settings.task;
+    const before = this.changes.at(-1)?.harder ?? 0;
+    if (this.curriculum.stage !== undefined) return { harder: before };
+    const harder = Math.max(before, levels.findLastIndex((level) => level.accuracy <= accuracy) + 1);
+    if (sampling.name === "fixed" && harder === before) return { harder };
+    const shares =
+      sampling.name === "fixed" ? undefined : sharesByError(sampling, this.stories.tasks, perTask);
     const place = this.batches?.state();
     const index = (position: number): number =>
       place ? generatedStories({ ...place, position }, source === "mixed" ? generatedFraction : 1) : 0;
     // Stories in the buffers were drawn before: a resumed run draws them again.
     const oldest = Math.min(place?.position ?? 0, ...(place?.rows.flatMap(([, ...held]) => held) ?? []));
-    const next = { from: index(place?.position ?? 0), shares };
-    const inUse = this.shares.findLastIndex(({ from }) => from <= index(oldest));
-    this.shares = [...this.shares.slice(Math.max(0, inUse)), next];
-    await this.batches?.reopen?.(this.stories.train(this.settings.training.seed, this.shares));
-    return shares;
+    const next = { from: index(place?.position ?? 0), harder, ...(shares ? { shares } : {}) };
+    const inUse = this.changes.findLastIndex(({ from }) => from <= index(oldest));
+    this.changes = [...this.changes.slice(Math.max(0, inUse)), next];
+    await this.batches?.reopen?.(this.trainStories());
+    return next;
+  }
+
+  /** The training stream with all that has changed. */
+  private trainStories(): StreamSpec {
+    const { task, training } = this.settings;
+    const changes = this.changes.map(({ from, shares, harder }): StreamChange => {
+      const difficulty = task.harder[harder - 1]?.difficulty;
+      return { from, ...(shares ? { shares } : {}), ...(difficulty ? { difficulty } : {}) };
+    });
+    return this.stories.train(training.seed, changes);
   }
 
   init(folder: LoadedModel): void {
@@ -210,7 +234,7 @@ class CatbabiSession implements Session {
       });
     }
     this.validLosses = parsed.data.validLosses;
-    this.shares = parsed.data.shares;
+    this.changes = parsed.data.shares;
     this.trained = new TaskTallies(parsed.data.trained);
     this.curriculum = new Curriculum(this.settings.task.curriculum, parsed.data.curriculum);
     this.trainer.restore({ model: toHost(model), optimizer: toHost(optimizer) }, path);
@@ -225,7 +249,7 @@ class CatbabiSession implements Session {
       state: {
         batcher: this.batches?.state() ?? null,
         validLosses: this.validLosses,
-        shares: this.shares,
+        shares: this.changes,
         trained: this.trained.saved(),
         curriculum: this.curriculum.saved(),
       },
@@ -241,10 +265,7 @@ class CatbabiSession implements Session {
       const source = preparedSource(this.stories.files!.splits.train, training.seed);
       return state ? StreamBatcher.resume(source, training, state) : new StreamBatcher(source, training);
     }
-    const spec =
-      stage === undefined
-        ? this.stories.train(training.seed, this.shares)
-        : this.stories.stage(training.seed, stage);
+    const spec = stage === undefined ? this.trainStories() : this.stories.stage(training.seed, stage);
     return PrefetchedBatches.open(spec, training, state ? { state } : {});
   }
 

@@ -91,6 +91,10 @@ const taskSchema = z.strictObject({
   sampling: samplingSchema.default({ name: "fixed" }),
   /** How hard they are. */
   difficulty: difficultySchema.prefault({}),
+  /** How hard they are once validation has come to an accuracy, from then on: the last entry that it has come to. */
+  harder: z
+    .array(z.strictObject({ accuracy: z.number().min(0).max(1), difficulty: difficultySchema.prefault({}) }))
+    .default([]),
   /** What comes before all this, stage by stage: `../curriculum.ts`. */
   curriculum: z.array(stageSchema).default([]),
   /** Folder of prepared data; empty for the default place. Generated stories need none. */
@@ -154,6 +158,7 @@ export const catbabiTask: CatbabiSettings["task"] = {
   tasks: "1-20",
   sampling: { name: "fixed" },
   difficulty: difficultySchema.parse({}),
+  harder: [],
   curriculum: [],
   data: "",
 };

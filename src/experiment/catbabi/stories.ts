@@ -1,11 +1,12 @@
 /** Stories for a catbAbI experiment: the prepared files, the generator, or both. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import type { DifficultyRanges } from "../../babi/generator/difficulty.ts";
 import { allTasks, parseTasks } from "../../data/catbabi.ts";
 import type { StreamSpec } from "../../data/sources/open.ts";
 import { dataRoot, preparedName } from "../../data/sources/prepare.ts";
 import { type Catbabi, headerName, loadPrepared, readHeader } from "../../data/sources/prepared.ts";
-import { generatedSource, preparedSource, type ShareChange, type StorySource } from "../../data/streams.ts";
+import { generatedSource, preparedSource, type StorySource, type StreamChange } from "../../data/streams.ts";
 import { catbabiVocabulary, type Vocabulary } from "../../data/vocabulary.ts";
 import { UsageError } from "../../errors.ts";
 import type { CatbabiSettings } from "./settings.ts";
@@ -15,7 +16,7 @@ export interface Stories {
   /** The tasks of generated stories. */
   readonly tasks: readonly number[];
   /** The training stream, as a worker thread can open it. */
-  train(seed: number, shares?: readonly ShareChange[]): StreamSpec;
+  train(seed: number, changes?: readonly StreamChange[]): StreamSpec;
   /** The stream of a stage of the curriculum. */
   stage(seed: number, stage: number): StreamSpec;
   /** Validation or test stories: the prepared files, or generated ones where there are none. */
@@ -94,8 +95,8 @@ export async function openStories(
     notes: notesOn(task, files),
     identity: files ? `prepared, ${fingerprint(files)}` : "generated",
     tasks,
-    train(seed, shares = []) {
-      const generated = { tasks, shares, difficulty: task.difficulty };
+    train(seed, changes = []) {
+      const generated = { tasks, changes, difficulty: task.difficulty };
       if (task.source === "generated") return { kind: "generated", seed, ...generated };
       const real = { folder, split: "train", seed, rename: task.rename } as const;
       return task.source === "mixed"
@@ -141,6 +142,7 @@ function refuseForReal(
     source,
     sampling,
     difficulty,
+    harder = [],
     curriculum = [],
   }: Pick<CatbabiSettings["task"], "source" | "difficulty"> & Partial<CatbabiSettings["task"]>,
   setting = "task",
@@ -155,6 +157,11 @@ function refuseForReal(
   if (difficulty.ordinary < 1) {
     throw new UsageError(`${setting}.difficulty: real stories are as hard as they are`, {
       hint: `${generated}, or ${setting}.difficulty.ordinary to 1`,
+    });
+  }
+  if (harder.length > 0) {
+    throw new UsageError("task.harder: real stories are as hard as they are", {
+      hint: `${generated}, or leave out task.harder`,
     });
   }
   if (curriculum.some((stage) => stage.source !== "real")) {
@@ -189,7 +196,16 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 }
 
 function notesOn(
-  { source, rename, generatedFraction, tasks, sampling, difficulty, curriculum }: CatbabiSettings["task"],
+  {
+    source,
+    rename,
+    generatedFraction,
+    tasks,
+    sampling,
+    difficulty,
+    harder,
+    curriculum,
+  }: CatbabiSettings["task"],
   files: Catbabi | undefined,
 ): string[] {
   const generated = `stories are generated (tasks ${tasks}); none are bAbI's own`;
@@ -211,10 +227,12 @@ function notesOn(
   }
   if (sampling.name === "byError")
     notes.push(`how often a task is generated follows its ${sampling.of} error`);
-  if (difficulty.ordinary < 1) {
-    notes.push(
-      `${Math.round(100 * (1 - difficulty.ordinary))} % of the generated stories are harder or easier than bAbI's`,
-    );
+  const percent = (fraction: number): string => `${Math.round(100 * fraction)} %`;
+  const changed = ({ ordinary }: DifficultyRanges): string =>
+    `${percent(1 - ordinary)} of the generated stories are harder or easier than bAbI's`;
+  if (difficulty.ordinary < 1) notes.push(changed(difficulty));
+  for (const { accuracy, difficulty } of harder) {
+    notes.push(`once validation has come to ${percent(accuracy)}, ${changed(difficulty)}`);
   }
   if (curriculum.length > 0) {
     const stages = curriculum.map(({ source, tasks, bystanders, fewNames, until }) =>

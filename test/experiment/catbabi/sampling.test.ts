@@ -1,7 +1,13 @@
 /** Generated stories whose tasks follow the validation error: the rule, the stream, and a run that is resumed. */
 import { describe, expect, test } from "vitest";
 import { trainingStories } from "../../../src/babi/generator/generate.ts";
-import { generatedSource, generatedStories, mixedSource } from "../../../src/data/streams.ts";
+import {
+  type EncodedStory,
+  type GeneratedOptions,
+  generatedSource,
+  generatedStories,
+  mixedSource,
+} from "../../../src/data/streams.ts";
 import { sharesByError } from "../../../src/experiment/catbabi/sampling.ts";
 import { openCatbabi } from "../../../src/experiment/catbabi/session.ts";
 import {
@@ -56,7 +62,7 @@ describe("a stream in changing shares", () => {
     { from: 100, shares: { 1: 0.25, 19: 0.75 } },
     { from: 2100, shares: { 16: 1 } },
   ];
-  const source = generatedSource(5, undefined, { shares: changes });
+  const source = generatedSource(5, undefined, { changes });
   const tasksFrom = (first: number, count: number): number[] =>
     Array.from({ length: count }, (_, i) => source.story(0, first + i).task);
 
@@ -143,6 +149,51 @@ test("a run generates other stories once a validation has decided the shares", a
   ];
   expect(byError.slice(0, 3)).toEqual(fixed.slice(0, 3));
   expect(byError.slice(4)).not.toEqual(fixed.slice(4));
+});
+
+describe("harder stories once validation has come to an accuracy", () => {
+  const { ordinary: _, ...ranges } = catbabiSchema.shape.task.shape.difficulty.parse({});
+  const hard = { ...ranges, ordinary: 0, distractors: [20, 20] as [number, number] };
+
+  test("a stream has the former stories before the change and harder ones after it", () => {
+    const stories = (options: GeneratedOptions, from: number): EncodedStory[] => {
+      const source = generatedSource(5, undefined, options);
+      return Array.from({ length: 40 }, (_, i) => source.story(0, from + i));
+    };
+    const changes = [{ from: 40, difficulty: hard }];
+    expect(stories({ changes }, 0)).toEqual(stories({}, 0));
+    expect(stories({ changes }, 40)).toEqual(stories({ difficulty: hard }, 40));
+    expect(stories({ changes }, 40)).not.toEqual(stories({}, 40));
+  });
+
+  test.each([{ name: "fixed" }, { name: "byError", of: "validation", floor: 0.1 }] as const)(
+    "with shares $name a run goes to the last one it has come to, and is resumed to the bit",
+    async (sampling) => {
+      const levels = (accuracies: number[]) => accuracies.map((accuracy) => ({ accuracy, difficulty: hard }));
+      const open = (harder: CatbabiSettings["task"]["harder"]): Promise<Session> =>
+        openTiny(tinySettings({ source: "generated", sampling, harder, data }));
+      const log = await expectResumable(() => open(levels([0, 0, 1])), { stops: [2, 4], steps: 8 });
+      const reached = (entries: unknown[]): unknown[] =>
+        entries.flatMap((entry) =>
+          "harder" in (entry as object) ? [(entry as { harder: number }).harder] : [],
+        );
+      // Every accuracy is at least 0, and that of an untrained memory is not 1.
+      expect(reached(log)).toEqual([2, 2]);
+      const stay = await open(levels([1]));
+      expect(reached(await advance(stay, 0, 8))).toEqual([0, 0]);
+      await stay.release();
+    },
+  );
+
+  test("not of real stories", async () => {
+    const settings = tinySettings({
+      source: "real",
+      sampling: { name: "fixed" },
+      harder: [{ accuracy: 0.5, difficulty: hard }],
+      data,
+    });
+    await expect(openTiny(settings)).rejects.toThrow("task.harder: real stories are as hard as they are");
+  });
 });
 
 test("settings of earlier runs have fixed shares, and real stories no others", async () => {
