@@ -17,7 +17,7 @@ export interface Difficulty {
   /** Rooms on the map, and those of them along one way whose legs are asked for (task 19). */
   readonly rooms: number;
   readonly path: number;
-  /** Statements in a row that an answer follows from (tasks 17 and 18). */
+  /** Statements in a row that an answer follows from (tasks 17 and 18); 0 is one that is asked in its own order (17). */
   readonly chain: number;
   /** Stories one after another without an end mark between them. */
   readonly stories: number;
@@ -46,7 +46,7 @@ export const difficultyLimits: Readonly<Record<keyof Difficulty, readonly [least
   carried: [0, 5],
   rooms: [3, 9],
   path: [3, 9],
-  chain: [1, 5],
+  chain: [0, 5],
   stories: [1, 4],
   animals: [3, 5],
 };
