@@ -148,6 +148,22 @@ describe("each number does what it says", () => {
     }
   });
 
+  test("chain 0: positions are asked in the order of the one statement; in longer ones in both", () => {
+    const inOrder = (story: Story): boolean[] => {
+      const [statement] = statements(story);
+      // "the A is above the B", "is the A above the B".
+      const subject = statement!.words.slice(1, statement!.words.indexOf("is")).join(" ");
+      return questions(story).map(({ words }) => words.slice(2).join(" ").startsWith(subject));
+    };
+    expect(new Set(generated(17, { chain: 0 }).flatMap(inOrder))).toEqual(new Set([true]));
+    expect(new Set(generated(17, { chain: 1 }).flatMap(inOrder))).toEqual(new Set([true, false]));
+    for (const task of [17, 18]) {
+      const asked = generated(task, { chain: 0 }).flatMap(questions);
+      for (const { supports } of asked) expect(supports).toHaveLength(1);
+      expect(new Set(asked.map(({ answer }) => answer))).toEqual(new Set(["yes", "no"]));
+    }
+  });
+
   test("animals: as many kinds are stated, one colour less", () => {
     for (const animals of [3, 4, 5]) {
       for (const story of generated(16, { animals })) {
