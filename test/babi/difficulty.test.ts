@@ -29,6 +29,7 @@ const difficulties: fc.Arbitrary<Difficulty> = fc
     chain: upTo("chain"),
     stories: upTo("stories"),
     animals: upTo("animals"),
+    orders: upTo("orders"),
   })
   .map((drawn) => ({
     ...drawn,
@@ -148,19 +149,39 @@ describe("each number does what it says", () => {
     }
   });
 
-  test("chain 0: positions are asked in the order of the one statement; in longer ones in both", () => {
-    const inOrder = (story: Story): boolean[] => {
-      const [statement] = statements(story);
-      // "the A is above the B", "is the A above the B".
-      const subject = statement!.words.slice(1, statement!.words.indexOf("is")).join(" ");
-      return questions(story).map(({ words }) => words.slice(2).join(" ").startsWith(subject));
+  test("orders: with 1 all statements name two shapes or rooms as the question does, with 2 in both orders", () => {
+    // "the A is above the B": B, then A; "the A is north of the B": from B to A.
+    const pairs = (story: Story): string[][] =>
+      statements(story).map(({ words }) =>
+        words
+          .join(" ")
+          .match(/^the (.*) is .* the (.*)$/)!
+          .slice(1),
+      );
+    const leadsTo = (story: Story, from: string, to: string): boolean => {
+      let place = from;
+      for (const _ of pairs(story)) {
+        if (place === to) return true;
+        place = pairs(story).find(([, reference]) => reference === place)?.[0] ?? place;
+      }
+      return place === to;
     };
-    expect(new Set(generated(17, { chain: 0 }).flatMap(inOrder))).toEqual(new Set([true]));
-    expect(new Set(generated(17, { chain: 1 }).flatMap(inOrder))).toEqual(new Set([true, false]));
-    for (const task of [17, 18]) {
-      const asked = generated(task, { chain: 0 }).flatMap(questions);
-      for (const { supports } of asked) expect(supports).toHaveLength(1);
-      expect(new Set(asked.map(({ answer }) => answer))).toEqual(new Set(["yes", "no"]));
+    const inOrder = (story: Story): boolean[] =>
+      questions(story).map(({ words }) => {
+        const [, first, second] = words
+          .join(" ")
+          .match(/the (.*?) (?:to |above |below |left |right ).*the (.*)$/)!;
+        return words[0] === "how" ? leadsTo(story, first!, second!) : leadsTo(story, second!, first!);
+      });
+    for (const [task, difficulty] of [
+      [17, { chain: 1 }],
+      [17, { chain: 2 }],
+      [17, { chain: 4 }],
+      [19, { rooms: 3 }],
+    ] as const) {
+      const asked = (orders: number) => new Set(generated(task, { ...difficulty, orders }).flatMap(inOrder));
+      expect(asked(1)).toEqual(new Set([true]));
+      expect(asked(2)).toEqual(new Set([true, false]));
     }
   });
 
@@ -196,6 +217,7 @@ describe("drawing a difficulty", () => {
     chain: [1, 5],
     stories: [1, 3],
     animals: [3, 5],
+    orders: [1, 2],
   } as const;
   const drawn = Array.from({ length: 4000 }, (_, index) => drawDifficulty(ranges, 3, index));
   const hard = drawn.filter((difficulty) => difficulty !== ordinary);

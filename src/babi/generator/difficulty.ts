@@ -17,12 +17,14 @@ export interface Difficulty {
   /** Rooms on the map, and those of them along one way whose legs are asked for (task 19). */
   readonly rooms: number;
   readonly path: number;
-  /** Statements in a row that an answer follows from (tasks 17 and 18); 0 is one that is asked in its own order (17). */
+  /** Statements in a row that an answer follows from (tasks 17 and 18). */
   readonly chain: number;
   /** Stories one after another without an end mark between them. */
   readonly stories: number;
   /** Animals whose kinds are stated (task 16): fewer are easier than bAbI's five. */
   readonly animals: number;
+  /** In how many orders two shapes or rooms are named (tasks 17 and 19): 1, as the question has them; 2, either. */
+  readonly orders: number;
 }
 
 /** Stories as bAbI has them. */
@@ -36,6 +38,7 @@ export const ordinary: Difficulty = {
   chain: 2,
   stories: 1,
   animals: 5,
+  orders: 2,
 };
 
 /** The least and the most of each. */
@@ -46,9 +49,10 @@ export const difficultyLimits: Readonly<Record<keyof Difficulty, readonly [least
   carried: [0, 5],
   rooms: [3, 9],
   path: [3, 9],
-  chain: [0, 5],
+  chain: [1, 5],
   stories: [1, 4],
   animals: [3, 5],
+  orders: [1, 2],
 };
 
 /** From which difficulties stories are drawn. */

@@ -18,8 +18,8 @@ const opposite = (relation: string): string => {
 };
 
 /** A story of task 17: a shape with two others beside it, and eight questions about those two. */
-export function shapeStory(random: StoryRandom, { chain }: Difficulty): StoryWriter {
-  if (chain !== 2) return shapeChain(random, chain);
+export function shapeStory(random: StoryRandom, { chain, orders }: Difficulty): StoryWriter {
+  if (chain !== 2 || orders === 1) return shapeChain(random, { chain, orders });
   const story = new StoryWriter();
   const order = random.shuffled(shapeWords);
   const middle = order[0]!;
@@ -57,27 +57,24 @@ export function shapeStory(random: StoryRandom, { chain }: Difficulty): StoryWri
   return story;
 }
 
-/**
- * A row of shapes, each beside the one before it, and eight questions about the first and the last. A chain of 0 is a single
- * statement like one of 1, and every question names the two shapes in its order.
- */
-function shapeChain(random: StoryRandom, statements: number): StoryWriter {
-  const chain = Math.max(1, statements);
+/** A row of shapes, each beside the one before it, and eight questions about the first and the last. */
+function shapeChain(
+  random: StoryRandom,
+  { chain, orders }: Pick<Difficulty, "chain" | "orders">,
+): StoryWriter {
   const row = random.shuffled(shapeWords).slice(0, chain + 1);
   const { sides, at } = crossFreeRow(random, chain);
   const story = new StoryWriter();
   const ids: number[] = [];
-  let isForward = false;
   for (const i of random.shuffled(sides.map((_, index) => index))) {
-    isForward = random.coin();
-    const [subject, relation, reference] = isForward
-      ? [row[i + 1]!, sides[i]!, row[i]!]
-      : [row[i]!, opposite(sides[i]!), row[i + 1]!];
+    const [subject, relation, reference] =
+      orders === 1 || random.coin()
+        ? [row[i + 1]!, sides[i]!, row[i]!]
+        : [row[i]!, opposite(sides[i]!), row[i + 1]!];
     ids[i] = story.state(["the", ...subject, "is", ...relationWords[relation]!, "the", ...reference]);
   }
   for (let asked = 0; asked < 8; asked++) {
-    const fromLast = statements === 0 ? isForward : !random.coin();
-    const [subject, reference] = fromLast ? [chain, 0] : [0, chain];
+    const [subject, reference] = orders === 2 && random.coin() ? [0, chain] : [chain, 0];
     const [here, there] = [at[subject]!, at[reference]!];
     const holds = (relation: string) => {
       const [east, north] = relations[relation]!;
@@ -139,8 +136,7 @@ export function sizeStory(random: StoryRandom, { chain }: Difficulty): StoryWrit
 }
 
 /** The biggest things in a row, each compared with the next, and five questions about the first and the last. */
-function sizeChain(random: StoryRandom, statements: number): StoryWriter {
-  const chain = Math.max(1, statements);
+function sizeChain(random: StoryRandom, chain: number): StoryWriter {
   const story = new StoryWriter();
   const things = [...chocolates, ...random.shuffled(containers)].slice(-chain - 1);
   const ids: number[] = [];

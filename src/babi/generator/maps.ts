@@ -20,17 +20,20 @@ interface Road {
   readonly direction: string;
 }
 
-/** States the roads; returns the statement of each and which of its ends was described. */
+/** States the roads; returns the statement of each and which of its ends was described: in one order, where it leads to. */
 function stateRoads(
   random: StoryRandom,
   story: StoryWriter,
   roads: readonly Road[],
+  orders = 2,
 ): { id: number; subject: string }[] {
   const placesOnMap = [...new Set(roads.flatMap(({ from, to }) => [from, to]))];
   const statements: { id: number; subject: string }[] = [];
   for (let count = 0; count < roads.length; ) {
     const subject = random.pick(placesOnMap);
-    const road = random.pick(roads.filter(({ from, to }) => from === subject || to === subject));
+    const described = roads.filter(({ from, to }) => (orders === 2 && from === subject) || to === subject);
+    if (described.length === 0) continue;
+    const road = random.pick(described);
     const index = roads.indexOf(road);
     if (statements[index] !== undefined) continue;
     const [direction, reference] =
@@ -65,7 +68,7 @@ export function neighbourStory(random: StoryRandom): StoryWriter {
 }
 
 /** A story of task 19: a way through rooms with others around it; two steps of it are asked for. */
-export function pathStory(random: StoryRandom, { rooms: count, path }: Difficulty): StoryWriter {
+export function pathStory(random: StoryRandom, { rooms: count, path, orders }: Difficulty): StoryWriter {
   const story = new StoryWriter();
   const order = random.shuffled(count > rooms.length ? places : rooms);
   const stops = order.slice(0, path);
@@ -93,7 +96,7 @@ export function pathStory(random: StoryRandom, { rooms: count, path }: Difficult
     .forEach((side, index) => {
       roads.push({ ...side, to: order[path + index]! });
     });
-  const statements = stateRoads(random, story, roads);
+  const statements = stateRoads(random, story, roads, orders);
   const ask = (stop: number, back: boolean): void => {
     const legs = back ? [stop + 1, stop] : [stop, stop + 1];
     const steps = legs.map((leg) => letterOf(back ? opposite(way[leg]!) : way[leg]!));
@@ -107,6 +110,6 @@ export function pathStory(random: StoryRandom, { rooms: count, path }: Difficult
   // A longer way is asked for in legs of two steps: no answer has more.
   const legs = stops.slice(2).map((_, stop) => stop);
   if (legs.length === 1) ask(0, false);
-  else for (const stop of random.shuffled(legs)) ask(stop, random.coin());
+  else for (const stop of random.shuffled(legs)) ask(stop, orders === 2 && random.coin());
   return story;
 }

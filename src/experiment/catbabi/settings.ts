@@ -48,6 +48,7 @@ const difficultySchema = z.strictObject({
   chain: range("chain"),
   stories: range("stories"),
   animals: range("animals"),
+  orders: range("orders"),
 });
 
 /** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
