@@ -1,5 +1,5 @@
 /**
- * Endless stories, and once ordinary ones are learned, half of the generated ones are harder than bAbI's: facts up to 160
+ * Endless stories, and once ordinary ones are learned, half of the generated ones are harder than bAbI's: facts up to 100
  * sentences back, five things, maps of nine rooms, chains of five statements, stories without an end mark between them.
  * Harder ones from the beginning hold everything back: docs/infinite-catbabi.md.
  */
@@ -20,7 +20,8 @@ export default catbabiExperiment({
           accuracy: 0.97,
           difficulty: {
             ordinary: 0.5,
-            distractors: [0, 160],
+            distractors: [0, 80],
+            distance: [1, 100],
             lookback: [5, 40],
             objects: [3, 5],
             carried: [0, 5],

@@ -30,6 +30,7 @@ const difficulties: fc.Arbitrary<Difficulty> = fc
     stories: upTo("stories"),
     animals: upTo("animals"),
     orders: upTo("orders"),
+    distance: upTo("distance", 60),
   })
   .map((drawn) => ({
     ...drawn,
@@ -71,7 +72,7 @@ describe.each(tasks)("task %i", (task) => {
 });
 
 describe("each number does what it says", () => {
-  test.each([2, 4, 9, 13, 16, 20])("distractors: as many sentences more, task %i", (task) => {
+  test.each([1, 2, 4, 9, 13, 16, 20])("distractors: as many sentences more, task %i", (task) => {
     const plain = generated(task, {});
     generated(task, { distractors: 25 }).forEach((story, i) => {
       expect(story.lines).toHaveLength(plain[i]!.lines.length + 25);
@@ -84,8 +85,9 @@ describe("each number does what it says", () => {
     });
   });
 
-  test("distractors of task 1: that many sentences between a fact and its question", () => {
-    for (const story of generated(1, { distractors: 80 })) {
+  test("distance: that many sentences between a fact and its question, and no distractors", () => {
+    for (const story of generated(1, { distance: 80, distractors: 40 })) {
+      expect(statements(story).length).toBeLessThanOrEqual(83);
       const asked = questions(story);
       expect(asked.length).toBeLessThanOrEqual(4);
       for (const { supports } of asked)
@@ -218,6 +220,7 @@ describe("drawing a difficulty", () => {
     stories: [1, 3],
     animals: [3, 5],
     orders: [1, 2],
+    distance: [0, 160],
   } as const;
   const drawn = Array.from({ length: 4000 }, (_, index) => drawDifficulty(ranges, 3, index));
   const hard = drawn.filter((difficulty) => difficulty !== ordinary);

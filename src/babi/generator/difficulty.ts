@@ -25,6 +25,8 @@ export interface Difficulty {
   readonly animals: number;
   /** In how many orders two shapes or rooms are named (tasks 17 and 19): 1, as the question has them; 2, either. */
   readonly orders: number;
+  /** Sentences about other people between facts and the questions about them, instead of distractors (task 1). */
+  readonly distance: number;
 }
 
 /** Stories as bAbI has them. */
@@ -39,6 +41,7 @@ export const ordinary: Difficulty = {
   stories: 1,
   animals: 5,
   orders: 2,
+  distance: 0,
 };
 
 /** The least and the most of each. */
@@ -53,6 +56,7 @@ export const difficultyLimits: Readonly<Record<keyof Difficulty, readonly [least
   stories: [1, 4],
   animals: [3, 5],
   orders: [1, 2],
+  distance: [0, 1000],
 };
 
 /** From which difficulties stories are drawn. */

@@ -60,11 +60,11 @@ export function generateStory({ task, seed, index, difficulty = ordinary }: Stor
     .map((world, i) => {
       const other = random.pick(world);
       const draws = new StoryRandom(seed, partStream * (i + 1) + other, index);
-      return write(other, draws, { ...difficulty, distractors: 0 }).lines;
+      return write(other, draws, { ...difficulty, distance: 0 }).lines;
     });
   const place = random.below(parts.length + 1);
   const all = joined([...parts.slice(0, place), own, ...parts.slice(place)]);
-  // Facts of task 1 have their distance within the story.
+  // A story with a distance may have everybody in it.
   return { task, lines: isDistant(task, difficulty) ? all : distracted(random, all, distractors) };
 }
 
@@ -85,15 +85,15 @@ const worlds: readonly (readonly number[])[] = [
 /** Most facts that are kept over a distance. */
 const mostFacts = 3;
 
-function isDistant(task: number, { distractors }: Difficulty): boolean {
-  return task === 1 && distractors > 0;
+function isDistant(task: number, { distance }: Difficulty): boolean {
+  return task === 1 && distance > 0;
 }
 
 function write(task: number, random: StoryRandom, difficulty: Difficulty): StoryWriter {
   if (isDistant(task, difficulty)) {
     // Task 1's own four people, or everybody.
     const names = random.coin() ? family : people;
-    return distantStory(random, names, difficulty.distractors, 1 + random.below(mostFacts));
+    return distantStory(random, names, difficulty.distance, 1 + random.below(mostFacts));
   }
   switch (task) {
     case 4:

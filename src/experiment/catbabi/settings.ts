@@ -49,6 +49,7 @@ const difficultySchema = z.strictObject({
   stories: range("stories"),
   animals: range("animals"),
   orders: range("orders"),
+  distance: range("distance"),
 });
 
 /** Tasks of generated stories, e.g. "1-20" or "1,2,15". */
