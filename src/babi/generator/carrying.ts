@@ -74,8 +74,19 @@ const rules: Readonly<Record<number, Rules>> = {
 export function carryingStory(task: number, random: StoryRandom, difficulty: Difficulty): StoryWriter {
   const world = new Carrying(random, rules[task]!, difficulty);
   const isAboutHands = task === 7 || task === 8;
-  world.gather(isAboutHands ? Math.min(difficulty.carried, mostInHand) : difficulty.carried);
-  for (let asked = 0; asked < questionsPerStory; ) {
+  let asked = 0;
+  if (difficulty.carried > 0) {
+    // Soon some of it is put down again, so what was gathered is asked for at once.
+    const ask = gatherAndWalk(
+      world,
+      isAboutHands ? Math.min(difficulty.carried, mostInHand) : difficulty.carried,
+    );
+    if (ask) {
+      ask();
+      asked++;
+    }
+  }
+  while (asked < questionsPerStory) {
     world.happen();
     world.happen();
     if (world.question()) asked++;
@@ -89,11 +100,16 @@ export function carryingStory(task: number, random: StoryRandom, difficulty: Dif
  */
 export function gatheringStory(task: 2 | 7 | 8, random: StoryRandom, difficulty: Difficulty): StoryWriter {
   const world = new Carrying(random, rules[task]!, difficulty);
-  const who = world.gather(difficulty.carried);
-  world.walk(who);
-  const held = difficulty.carried > 0 ? world.random.pick(world.inHand(who)) : nobody;
-  rules[task]!.ask(world, { type: "take", who, thing: held })?.();
+  gatherAndWalk(world, difficulty.carried)?.();
   return world.story;
+}
+
+/** What asks a question about somebody who has gathered `count` things and walked on; `null` when the task has none. */
+function gatherAndWalk(world: Carrying, count: number): (() => void) | null {
+  const who = world.gather(count);
+  world.walk(who);
+  const thing = count > 0 ? world.random.pick(world.inHand(who)) : nobody;
+  return world.rules.ask(world, { type: "take", who, thing });
 }
 
 class Carrying {
