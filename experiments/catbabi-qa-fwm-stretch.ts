@@ -17,7 +17,7 @@ export default catbabiExperiment({
       sampling: { name: "byError", of: "training", floor: 0.25 },
       harder: [
         {
-          accuracy: 0.97,
+          accuracy: 0.95,
           difficulty: {
             ordinary: 0.5,
             distractors: [0, 80],
@@ -35,6 +35,10 @@ export default catbabiExperiment({
         },
       ],
     },
-    training: { ...endless.settings.training, steps: 9_000 },
+    training: {
+      ...endless.settings.training,
+      steps: 12_000,
+      schedule: { name: "cosine", warmup: 250, decayStart: 6_000, finalLrRatio: 0.01 },
+    },
   },
 });
