@@ -19,6 +19,11 @@ import { mnmDefaults } from "../src/model/mnmModel.ts";
 import { transformerXlDefaults } from "../src/model/transformerXlModel.ts";
 import qa from "./catbabi-qa-fwm.ts";
 
+interface Rate {
+  readonly learningRate: number;
+  readonly warmup?: number;
+}
+
 /** One system: its settings at both sizes, how it is trained, and what the paper reports (section 4.1, table 1). */
 interface Compared {
   readonly title: string;
@@ -26,8 +31,9 @@ interface Compared {
   /** About the memory's 693,985 weights; absent where `system` has that size already. */
   readonly small?: CatbabiSettings["system"];
   readonly smoke: object;
-  readonly learningRate: number;
-  readonly warmup?: number;
+  readonly rate: Rate;
+  /** Of the small one, where it is another. */
+  readonly smallRate?: Rate;
   readonly paper?: Readonly<Record<"qa" | "lm", readonly [accuracyPercent: number, perplexity: number]>> & {
     readonly weights: number;
     readonly stateVariables: number;
@@ -40,16 +46,18 @@ const compared: Readonly<Record<string, Compared>> = {
     system: lstmBaseline,
     small: { ...lstmBaseline, layers: 2, hidden: 186 },
     smoke: { embedding: 16, hidden: 16, layers: 2 },
-    learningRate: 1e-3,
+    rate: { learningRate: 1e-3 },
     paper: { qa: [80.88, 1.93], lm: [80.15, 1.84], weights: 8e6, stateVariables: 4096 },
   },
   txl: {
     title: "Transformer-XL",
     system: transformerXlDefaults,
-    small: { ...transformerXlDefaults, embedding: 128, hidden: 128, heads: 4, inner: 544 },
+    // A cache of one window: three times the memory's operations per token, where one of 1200 has eight times.
+    small: { ...transformerXlDefaults, embedding: 128, hidden: 128, heads: 4, inner: 544, memory: 200 },
     smoke: { embedding: 16, hidden: 16, heads: 2, inner: 32, layers: 2, memory: 100 },
-    learningRate: 2.5e-4,
-    warmup: 1000,
+    rate: { learningRate: 2.5e-4, warmup: 1000 },
+    // The rate goes by the inverse of the width, 128 instead of 512.
+    smallRate: { learningRate: 1e-3, warmup: 200 },
     paper: { qa: [87.66, 1.5], lm: [90.23, 1.39], weights: 10.5e6, stateVariables: 4.3e6 },
   },
   mnm: {
@@ -57,7 +65,7 @@ const compared: Readonly<Record<string, Compared>> = {
     system: mnmDefaults,
     small: { ...mnmDefaults, hidden: 198, memory: 64 },
     smoke: { embedding: 16, hidden: 16, memory: 8 },
-    learningRate: 1e-3,
+    rate: { learningRate: 1e-3 },
     paper: { qa: [88.97, 2.5], lm: [69.3, 2.6], weights: 1.1e6, stateVariables: 30.5e3 },
   },
   jbfw: {
@@ -65,14 +73,14 @@ const compared: Readonly<Record<string, Compared>> = {
     system: jbfwDefaults,
     small: { ...jbfwDefaults, hidden: 604 },
     smoke: { embedding: 16, hidden: 16 },
-    learningRate: 2.5e-4,
+    rate: { learningRate: 2.5e-4 },
     paper: { qa: [13.22, 31.19], lm: [0, 160.3], weights: 548e3, stateVariables: 263e3 },
   },
   "delta-net": {
     title: "delta network",
     system: deltaNetDefaults,
     smoke: { embedding: 16, hidden: 16, heads: 2, inner: 24, layers: 2 },
-    learningRate: 1e-3,
+    rate: { learningRate: 1e-3 },
   },
 };
 
@@ -83,7 +91,8 @@ function publishedOf(paper: NonNullable<Compared["paper"]>, mode: "qa" | "lm"): 
 }
 
 function define(mode: "qa" | "lm", size: "small" | "paper", of: Compared): CatbabiExperiment {
-  const { title, system, small, smoke, learningRate, warmup = 0, paper } = of;
+  const { title, system, small, smoke, paper } = of;
+  const { learningRate, warmup = 0 } = size === "small" ? (of.smallRate ?? of.rate) : of.rate;
   const isPapers = size === "paper" && paper !== undefined;
   const words = mode === "qa" ? "question answering" : "language-model mode";
   return catbabiExperiment({
