@@ -9,6 +9,6 @@ export default catbabiExperiment({
   settings: {
     ...endless.settings,
     task: { ...endless.settings.task, mode: "lm" },
-    training: { ...endless.settings.training, steps: 11_000, factCoef: 0 },
+    training: { ...endless.settings.training, steps: 11_000 },
   },
 });

@@ -74,7 +74,7 @@ const largestSigma = 38;
 /** By how much the last round may still have changed σ, relative to 1 + σ: some roundings of float32. */
 const tolerance = 1e-5;
 
-/** Writes a window: vectors [T, B, ·], β with the mask in it. To read at positions, the window has to be one chunk. */
+/** Writes a window: vectors [T, B, ·], β with the mask in it. */
 export function writeByFixedPoint(
   keys: KeyCombination,
   { k1, k2, v, beta }: WriteVectors,
@@ -94,7 +94,7 @@ export function writeByFixedPoint(
     after: memory,
     residual: largest(writes),
     everywhere: () => writes.map(readableEverywhere),
-    at: (positions) => readableAt(writes[0]!, positions),
+    at: (positions) => readableAt(joinChunks(writes), positions),
   };
 }
 
@@ -361,8 +361,33 @@ function readableEverywhere({ F, k1, k2, U, sigma, rho }: ChunkWrites): WrittenM
   return { F, a: exp(neg(now)), k1, k2, U, w: lowerTriangle(left) };
 }
 
-/** The memory as the tokens at positions t · B + b, [B, Q], see it. The window is one chunk. */
-function readableAt({ F, k1, k2, U, sigma, rho }: ChunkWrites, positions: Tensor): WrittenMemory {
+/** The writes of several chunks as those of one: what was scaled down before a chunk counts for all that follows. */
+function joinChunks(
+  chunks: readonly ChunkWrites[],
+): Pick<ChunkWrites, "F" | "k1" | "k2" | "U" | "sigma" | "rho"> {
+  let before: Tensor | undefined; // [B, 1]: σ after the chunks so far
+  const scales = chunks.map(({ sigma, rho }) => {
+    const sofar = (x: Tensor): Tensor => (before ? add(before, x) : x);
+    const joined = { sigma: sofar(sigma), rho: sofar(rho) };
+    before = slice(joined.rho, 1, rho.shape[1]! - 1);
+    return joined;
+  });
+  const along = (parts: readonly Tensor[]): Tensor => (parts.length === 1 ? parts[0]! : concat(parts, 1));
+  return {
+    F: chunks[0]!.F,
+    k1: along(chunks.map(({ k1 }) => k1)),
+    k2: along(chunks.map(({ k2 }) => k2)),
+    U: along(chunks.map(({ U }) => U)),
+    sigma: along(scales.map(({ sigma }) => sigma)),
+    rho: along(scales.map(({ rho }) => rho)),
+  };
+}
+
+/** The memory as the tokens at positions t · B + b, [B, Q], see it. */
+function readableAt(
+  { F, k1, k2, U, sigma, rho }: ReturnType<typeof joinChunks>,
+  positions: Tensor,
+): WrittenMemory {
   const [B, T] = rho.shape as [number, number];
   const now = gatherRows(reshape(transpose(rho), [T * B, 1]), positions); // [B, Q, 1]
   const starts = constant(

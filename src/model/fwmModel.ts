@@ -129,6 +129,7 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     training,
     mask,
     positions,
+    matchesAt,
     exact = !training,
   }: WindowInput) => {
     const drop = (kind: typeof lockedDropout, x: Tensor, rate: number, name: string): Tensor =>
@@ -148,6 +149,7 @@ export function fwmModel(config: FwmModelConfig): SequenceModel {
     const read = fwmWindow(memory, seen, F!, {
       ...(mask ? { mask } : {}),
       ...(positions ? { positions } : {}),
+      ...(matchesAt ? { matchesAt } : {}),
       ...(chunk ? { chunk } : {}),
       // Writes of strength 1 scale the memory down by more than a block of the fixed point can hold.
       ...(exact || variant.writeScale === "one" ? {} : { fixedPoint: {} }),

@@ -62,6 +62,8 @@ export interface FwmWindowOptions {
   readonly mask?: Tensor;
   /** Read only at these positions: i32 [B, Q], each t · B + b for a token t of row b. */
   readonly positions?: Tensor;
+  /** Where everything is read: positions, i32 [B, Q], that `matches` is about. */
+  readonly matchesAt?: Tensor;
   /** Tokens per chunk of the loop. */
   readonly chunk?: number;
   /** Write by the fixed point, whose `residual` has to be looked at; by default token by token. */
@@ -76,7 +78,7 @@ export interface FwmWindow {
   readonly written: WriteVectors;
   /** What the positions read with, [B, Q, ·]; absent where everything is read. */
   readonly read?: ReadVectors;
-  /** For each read of the positions the share that every write of the window has in what it gives, [B, Q, T]. */
+  /** For each read of the positions, or of `matchesAt`, the share that every write of the window has in what it gives, [B, Q, T]. */
   readonly matches?: () => readonly Tensor[];
   /** Scalar, with the fixed point: what was computed counts only where this is at most 1. */
   readonly residual?: Tensor;
@@ -87,7 +89,7 @@ export function fwmWindow(
   w: FwmWeights,
   h: Tensor,
   F: Tensor,
-  { mask, positions, chunk = defaultChunk, fixedPoint }: FwmWindowOptions = {},
+  { mask, positions, matchesAt, chunk = defaultChunk, fixedPoint }: FwmWindowOptions = {},
 ): FwmWindow {
   const [T, B, H] = h.shape as [number, number, number];
   const { keys } = w.variant;
@@ -100,12 +102,16 @@ export function fwmWindow(
   });
   const after = { F: writes.after, written, ...(writes.residual ? { residual: writes.residual } : {}) };
   return scoped("fwm/read", () => {
-    if (positions) {
-      const hq = gatherRows(reshape(h, [T * B, H]), positions);
+    const readAt = (places: Tensor) => {
+      const hq = gatherRows(reshape(h, [T * B, H]), places);
       const read = readVectors(w, hq);
-      const memory = writes.at(positions);
+      const memory = writes.at(places);
       const reads = readAll(w, read, memory);
       const matches = (): Tensor[] => scoped("fwm/read", () => sharesOf(reads, memory));
+      return { hq, read, reads, matches };
+    };
+    if (positions) {
+      const { hq, read, reads, matches } = readAt(positions);
       return { y: fwmOutput(w, hq, reads.at(-1)!.n), read, matches, ...after };
     }
     const chunks = writes.everywhere();
@@ -115,7 +121,8 @@ export function fwmWindow(
       1,
     );
     const n = chunks.map((memory, i) => readAll(w, readVectors(w, parts[i]!), memory).at(-1)!.n);
-    return { y: fwmOutput(w, h, transpose(concat(n, 1), [1, 0, 2])), ...after };
+    const y = fwmOutput(w, h, transpose(concat(n, 1), [1, 0, 2]));
+    return { y, ...(matchesAt ? { matches: readAt(matchesAt).matches } : {}), ...after };
   });
 }
 

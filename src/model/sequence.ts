@@ -47,6 +47,8 @@ export interface WindowInput {
   readonly mask?: Tensor;
   /** i32 [B, Q]: positions t · B + b to compute logits at. Absent: everywhere. */
   readonly positions?: Tensor;
+  /** i32 [B, Q]: positions that `matches` is about, where logits are wanted everywhere. */
+  readonly matchesAt?: Tensor;
   /** Set where no `residual` can be looked at: nothing may be found by iteration. */
   readonly exact?: boolean;
   /** Scalar that the output is softened by; where it acts (hidden vector, logits) is the system's. */
@@ -66,7 +68,10 @@ export interface WindowOutput {
   readonly loss?: (targets: Tensor, mask: Tensor) => Tensor;
   /** [T, B, E], or [B, Q, E]: what the output layer reads, where it is one: a cache of past words compares these. */
   readonly hidden?: Tensor;
-  /** What each read at the positions finds: the share of every token's write in what it gives, [B, Q, T]. */
+  /**
+   * What each read finds at the positions, or where these are absent at `matchesAt`: the share of every token's write in
+   * what it gives, [B, Q, T].
+   */
   readonly matches?: () => readonly Tensor[];
   /** State after the window, in the order of `recurrent`. */
   readonly state: readonly Tensor[];

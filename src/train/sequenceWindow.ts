@@ -34,6 +34,8 @@ export interface TokenBatch {
   readonly lossMask: Float32Array;
   /** f32 [B, Q, N, T]: 1 at the tokens of the N-th statement that a target follows from. Absent where none are told. */
   readonly facts?: Float32Array;
+  /** i32 [B, Q]: positions that the facts belong to, where logits are wanted everywhere. */
+  readonly factPositions?: Int32Array;
 }
 
 /** How a system's programs are compiled: with few large tensors, without an arena that keeps them. */
@@ -58,10 +60,15 @@ export function inputsOf({
   targets,
   lossMask,
   facts,
+  factPositions,
 }: TokenBatch): Record<string, HostData> {
   const read = { tokens, ...(mask ? { mask } : {}) };
   if (positions?.length === 0) return read;
-  return { ...read, ...(positions ? { positions } : {}), targets, lossMask, ...(facts ? { facts } : {}) };
+  return {
+    ...{ ...read, ...(positions ? { positions } : {}), targets, lossMask },
+    ...(facts ? { facts } : {}),
+    ...(factPositions ? { factPositions } : {}),
+  };
 }
 
 /** A window in a graph: what the system makes of it, and its state, before and after. */
@@ -72,7 +79,7 @@ interface BuiltWindow extends Omit<WindowOutput, "state"> {
 /** A window that is read; the states' names begin with `prefix`. */
 export function readWindow(
   model: SequenceModel,
-  { batch: B, window: T, mask, positions }: TokenBatch,
+  { batch: B, window: T, mask, positions, factPositions }: TokenBatch,
   prefix: string,
   how: Pick<WindowInput, "training" | "exact" | "temperature">,
 ): BuiltWindow {
@@ -85,6 +92,7 @@ export function readWindow(
     ...how,
     ...(mask ? { mask: input("mask", [T, B]) } : {}),
     ...(wanted ? { positions: input("positions", wanted, "i32") } : {}),
+    ...(factPositions ? { matchesAt: input("factPositions", [B, factPositions.length / B], "i32") } : {}),
   });
   return { ...made, updates: before.map((tensor, i) => [tensor, after[i]!] as const) };
 }
@@ -112,12 +120,12 @@ export function lossWindow(
 ): LossWindow {
   const made = readWindow(model, batch, prefix, how);
   const { logits, loss: lossOf, losses: lossesOf, penalty, matches, ...built } = made;
-  const { batch: B, window: T, positions, facts } = batch;
+  const { batch: B, window: T, positions, facts, factPositions = positions } = batch;
   const told =
-    facts && matches && factCoef > 0
+    facts && factPositions && matches && factCoef > 0
       ? factLoss(
           matches(),
-          input("facts", [B, positions!.length / B, facts.length / positions!.length / T, T]),
+          input("facts", [B, factPositions.length / B, facts.length / factPositions.length / T, T]),
         )
       : undefined;
   return scoped("output", () => {

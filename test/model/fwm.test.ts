@@ -318,16 +318,21 @@ describe("positions", () => {
       const forms: FwmWindowOptions[] = [
         ...[2, 3, 7, 40].map((chunk) => ({ chunk })),
         ...[2, 3, 7].map((block) => ({ fixedPoint: { block } })),
+        ...[2, 5].map((chunk) => ({ fixedPoint: { block: 2, chunk } })),
       ];
       for (const form of forms) {
         const layer = fwmWindow(w, h, F, { ...form, positions, mask: mask! });
-        interpret(layer.matches!(), values).forEach(({ data }, read) => {
-          const there = [...ids].flatMap((id) => {
-            const at = (id % sizes.B) * sizes.T + Math.floor(id / sizes.B);
-            return Array.from(want.shares[read]!.subarray(at * sizes.T, (at + 1) * sizes.T));
+        const all = fwmWindow(w, h, F, { ...form, matchesAt: positions, mask: mask! });
+        for (const matches of [layer.matches!(), all.matches!()]) {
+          interpret(matches, values).forEach(({ data }, read) => {
+            const there = [...ids].flatMap((id) => {
+              const at = (id % sizes.B) * sizes.T + Math.floor(id / sizes.B);
+              return Array.from(want.shares[read]!.subarray(at * sizes.T, (at + 1) * sizes.T));
+            });
+            expectClose(data, there, { rtol: 1e-6, atol: 1e-8, label: `${JSON.stringify(form)}: shares` });
           });
-          expectClose(data, there, { rtol: 1e-6, atol: 1e-8, label: `${JSON.stringify(form)}: shares` });
-        });
+        }
+        expectClose(interpret([all.y], values)[0]!.data, want.y, exact);
         const grads = grad(sum(mul(layer.y, coef)), wrt);
         const [y, after, ...got] = interpret([layer.y, layer.F, ...grads], values);
         expectClose(y!.data, picked, { ...exact, label: `${JSON.stringify(form)}: y` });

@@ -33,7 +33,10 @@ export function objectiveOf(batch: Batch, mode: Mode, { facts = false } = {}): O
     return { ...common, ...answers, ...(facts ? { facts: factsOf(batch, answers) } : {}) };
   }
   const questions = Int32Array.from(batch.questions.keys()).filter((at) => batch.questions[at]);
-  return { ...common, targets: batch.targets, lossMask: isToken, questions, slots: questions };
+  const everywhere = { ...common, targets: batch.targets, lossMask: isToken, questions, slots: questions };
+  if (!facts || questions.length === 0) return everywhere;
+  const answers = answersOnly(batch);
+  return { ...everywhere, facts: factsOf(batch, answers), factPositions: answers.positions };
 }
 
 /** Positions of the questions, as many for every row; unused ones point at the row's first token and weigh nothing. */

@@ -83,11 +83,9 @@ function refuseFacts({ task, system, training }: CatbabiSettings): void {
   const why =
     system.name !== "fwm"
       ? `only the reads of a memory (fwm) can be told what to find, not ${system.name}`
-      : task.mode !== "qa"
-        ? "only where answers alone are learned (task.mode qa) are facts told"
-        : [task, ...task.curriculum].every(({ source }) => source === "real")
-          ? "prepared stories do not say what their answers follow from, generated ones do"
-          : undefined;
+      : [task, ...task.curriculum].every(({ source }) => source === "real")
+        ? "prepared stories do not say what their answers follow from, generated ones do"
+        : undefined;
   if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
 }
 

@@ -69,6 +69,18 @@ test("QA: facts stand in the slot of their question; of a question with more tha
   expect(objectiveOf(cut, "qa", { facts: true }).facts).toEqual(new Float32Array(want.length));
 });
 
+test("LM: facts are told at the positions that QA has; without a question there are none", () => {
+  const cut = batchOf(2, 12, 0);
+  const facts = Int32Array.from([asked(cut).at(-1)!, 0, 3]);
+  const qa = objectiveOf({ ...cut, facts }, "qa", { facts: true });
+  const lm = objectiveOf({ ...cut, facts }, "lm", { facts: true });
+  expect(lm.positions).toBeUndefined();
+  expect(lm.factPositions).toEqual(qa.positions);
+  expect(lm.facts).toEqual(qa.facts);
+  const silent = objectiveOf({ ...cut, questions: new Uint8Array(24) }, "lm", { facts: true });
+  expect([silent.facts, silent.factPositions]).toEqual([undefined, undefined]);
+});
+
 test("LM: every token but padding weighs 1; the questions are where they are", () => {
   fc.assert(
     fc.property(...sizes, (B, T, seed) => {
