@@ -14,7 +14,7 @@ export const paperCommand = command({
   summary: "Write the paper's tables and figures from the result files, ours beside the paper's.",
   details:
     "Reads every file of --results and asks the shipped model for one figure; trains nothing. Writes the page, the SVG " +
-    "figures in the folder figures of --results, and in --readme the table between its two marks. What was not run says " +
+    "figures in the folder figures of --results, and in --readme the tables between its two marks. What was not run says " +
     "so. --check writes nothing and fails if something would change.",
   examples: [
     {
@@ -32,21 +32,21 @@ export const paperCommand = command({
     out: file({ default: "docs/results.md", help: "the page" }),
     readme: file({
       default: "README.md",
-      help: "a page with a table between the two marks; left alone without them",
+      help: "a page with tables between the two marks; left alone without them",
     }),
     check: flag({ help: "compare with what is there instead of writing" }),
   },
   run: async ({ options: { results, out, readme, check }, out: output }) => {
     if (!check) await checkWritable(out);
     const { readResults } = await import("../experiment/paper/read.ts");
-    const { buildPaper, withTable } = await import("../experiment/paper/document.ts");
+    const { buildPaper, withTables } = await import("../experiment/paper/document.ts");
     const { traceTransitive } = await import("../experiment/paper/transitive.ts");
     const found = await readResults(results);
     const trace = await traceTransitive(shippedModels.answers);
     const from = (page: string): string => relative(dirname(page), results).split(sep).join("/") || ".";
     const paper = await buildPaper(found, trace, { folder: from(out), readmeFolder: from(readme) });
     const old = await textOf(readme);
-    const table = old === undefined ? undefined : withTable(old, paper.readme);
+    const table = old === undefined ? undefined : withTables(old, paper.readme);
     const files = new Map([
       [out, paper.page],
       ...[...paper.figures].map(([name, svg]) => [join(results, "figures", name), svg] as const),

@@ -1,4 +1,4 @@
-/** `docs/results.md` and its figures, and the README's table: everything from result files and the shipped model. */
+/** `docs/results.md` and its figures, and the README's tables: everything from result files and the shipped model. */
 
 import { thousands } from "../../report/table.ts";
 import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
@@ -7,13 +7,13 @@ import { groupsOf, link } from "./groups.ts";
 import { appendix, epochsTable, languageTable, smallLanguageFigure, smallLanguageTable } from "./language.ts";
 import { table2 } from "./published.ts";
 import type { FiledSweep, Results } from "./read.ts";
+import { readmeTables } from "./readme.ts";
 import {
   agentRunsTable,
   agentTable,
   agentTrialsTable,
   catbabiRuns,
   catbabiTable,
-  readmeTable,
   sourceTable,
   stretchTable,
   sweepTable,
@@ -28,21 +28,21 @@ export interface Paper {
   readonly page: string;
   /** SVG figures by file name. */
   readonly figures: ReadonlyMap<string, string>;
-  /** The README's table. */
+  /** The README's tables. */
   readonly readme: string;
 }
 
-/** Lines of the README between which the table stands. */
-export const readmeMarks = {
-  begin: "<!-- this table is written by fwm paper -->",
-  end: "<!-- end of the table -->",
+/** Lines of the README between which the tables stand. */
+const readmeMarks = {
+  begin: "<!-- these tables are written by fwm paper -->",
+  end: "<!-- end of the tables -->",
 } as const;
 
-/** The README with the table between its marks; undefined where it has none. */
-export function withTable(readme: string, table: string): string | undefined {
+/** The README with the tables between its marks; undefined where it has none. */
+export function withTables(readme: string, tables: string): string | undefined {
   const [begin, end] = [readme.indexOf(readmeMarks.begin), readme.indexOf(readmeMarks.end)];
   if (begin === -1 || end < begin) return undefined;
-  return `${readme.slice(0, begin)}${readmeMarks.begin}\n\n${table}\n\n${readme.slice(end)}`;
+  return `${readme.slice(0, begin)}${readmeMarks.begin}\n\n${tables}\n\n${readme.slice(end)}`;
 }
 
 /** A search among settings of a language model; other sweeps are ablations. */
@@ -212,5 +212,5 @@ export async function buildPaper(
     "## Where each number comes from",
     sourceTable(results, folder),
   ];
-  return { page: `${sections.join("\n\n")}\n`, figures, readme: readmeTable(results, readmeFolder) };
+  return { page: `${sections.join("\n\n")}\n`, figures, readme: readmeTables(results, readmeFolder) };
 }

@@ -231,7 +231,7 @@ export async function agentCurves(results: Results): Promise<string | undefined>
   );
   const last = Math.max(...ours.flatMap(({ points }) => points.map(({ x }) => x)));
   const theirs = authors().map(
-    ({ title, curve }, i): FigureLine => ({
+    ({ title, paper: { curve } }, i): FigureLine => ({
       name: `the authors' ${title}`,
       points: curve
         .filter(({ episode }) => episode <= last)

@@ -97,7 +97,8 @@ export function catbabiTable(results: Results, mode: "qa" | "lm", folder: string
   ]);
 }
 
-function reached(runs: readonly FiledRun[], folder: string): string[] {
+/** Accuracy, perplexity, steps and links of runs. */
+export function reached(runs: readonly FiledRun[], folder: string): string[] {
   return [
     `${withSpread(
       runs.map(({ score }) => 100 * score!.accuracy!),
@@ -112,7 +113,8 @@ function reached(runs: readonly FiledRun[], folder: string): string[] {
   ];
 }
 
-function spread({ mean: center, std }: PublishedMean, unit = ""): string {
+/** A mean of the paper with its spread. */
+export function spread({ mean: center, std }: PublishedMean, unit = ""): string {
   return `${center.toFixed(2)} ± ${std.toFixed(2)}${unit}`;
 }
 
@@ -127,52 +129,6 @@ function stepsOf({ score, steps, initFrom, chain }: FiledRun): string {
     : `${thousands(own)} after ${thousands(Number(made))} of ${name}`;
 }
 
-/** The README's table: the paper's FWM and ours, question answering. */
-export function readmeTable(results: Results, folder: string): string {
-  const { accuracy, perplexity } = table1.fwm!.qa;
-  const groups = groupsOf(
-    catbabiRuns(results, "qa").filter(({ settings }) => (settings.system as { name: string }).name === "fwm"),
-  ).toSorted((a, b) => meanAccuracy(a) - meanAccuracy(b));
-  const best = groups.at(-1);
-  return markdownTable([
-    ["catbAbI, question answering, test: 19,910 questions", "accuracy", "perplexity", "steps", "trained on"],
-    ["paper, FWM (three seeds)", spread(accuracy, " %"), spread(perplexity), "60,000", "real stories"],
-    ...groups.map((group) => {
-      const [reachedAccuracy, reachedPerplexity, steps] = reached(group.runs, folder) as [
-        string,
-        string,
-        string,
-      ];
-      const bold = group === best ? "**" : "";
-      return [
-        `ours, \`${group.experiment}\`: ${links(group.runs, folder, () => undefined)}`,
-        `${bold}${reachedAccuracy}${bold}${
-          group.runs.length > 1
-            ? ` (${group.runs.map(({ score }) => share(score!.accuracy!)).join(", ")})`
-            : ""
-        }`,
-        `${bold}${reachedPerplexity}${bold}`,
-        steps,
-        trainingStories(group.runs[0]!),
-      ];
-    }),
-  ]);
-}
-
-/** What a run was trained on, in a few words; version 0.1's files say it in their note alone. */
-function trainingStories({ settings: { task }, data }: FiledRun): string {
-  const { source, rename, generatedFraction, curriculum } = task as Partial<CatbabiSettings["task"]>;
-  if (generatedFraction === undefined) return data ?? "real stories";
-  const generated = Math.round(100 * generatedFraction);
-  const real = `real stories${rename ? " under other names" : ""}`;
-  const stories = {
-    real,
-    mixed: `${100 - generated} % ${real}, ${generated} % generated`,
-    generated: "generated stories",
-  }[source!];
-  return `${stories}${curriculum?.length ? ", after a curriculum" : ""}`;
-}
-
 /** What is to be known of the stories that runs of a mode were trained on, a line for each. */
 export function trainingNotes(results: Results, mode: "qa" | "lm", folder: string): string[] {
   const groups = groupsOf(catbabiRuns(results, mode)).filter(({ runs }) => runs[0]!.data);
@@ -182,10 +138,6 @@ export function trainingNotes(results: Results, mode: "qa" | "lm", folder: strin
       `- \`${experiment}\`, ${links(runs, folder, ({ score }) => share(score!.accuracy!))}: ${runs[0]!.data!}`,
   );
   return ["Stories trained on, where they are not bAbI's as they are:", lines.join("\n")];
-}
-
-function meanAccuracy({ runs }: RunGroup): number {
-  return mean(runs.map(({ score }) => score!.accuracy!));
 }
 
 /** Accuracy per task on the test split, a column for every group of runs. */
@@ -214,7 +166,7 @@ export function agentRunsTable(results: Results, folder: string): string {
       "mean return on held-out graphs after",
       ...milestones.map((episode) => `${thousands(episode)} episodes`),
     ],
-    ...authors().map(({ title, curve }) => [
+    ...authors().map(({ title, paper: { curve } }) => [
       `the authors' ${title} (their log)`,
       ...milestones.map((episode) => curve.find((point) => point.episode === episode)?.test.toFixed(1) ?? ""),
     ]),
@@ -234,7 +186,7 @@ export function agentTable(results: Results): string {
   const run = new Set(scored.map(({ experiment }) => experiment));
   const missing = agentExperiments().filter(([name]) => !run.has(name));
   const theirs = (name: string): string => {
-    const paper = agentExperiments().find(([one]) => one === name)?.[1];
+    const paper = publishedOf(name);
     return paper ? `${paper.testReturn.toFixed(1)} after ${thousands(paper.episodes)}` : "-";
   };
   const names = groupNames(groups);
@@ -303,14 +255,19 @@ function agentExperiments(): [name: string, paper: MetarlPaper | undefined][] {
     .map((name) => [name, requireExperiment(name).paper as MetarlPaper | undefined]);
 }
 
+/** What the authors' log of an experiment's recipe has. */
+export function publishedOf(experiment: string): MetarlPaper | undefined {
+  return agentExperiments().find(([name]) => name === experiment)?.[1];
+}
+
 /** The authors' logs, each once, under the name of the experiment that follows its recipe. */
-export function authors(): { title: string; curve: MetarlPaper["curve"] }[] {
+export function authors(): { title: string; paper: MetarlPaper }[] {
   const seen = new Set<string>();
   return agentExperiments().flatMap(([name, paper]) => {
     const key = JSON.stringify(paper);
     if (!paper || seen.has(key)) return [];
     seen.add(key);
-    return [{ title: name.replace("metarl-", "").toUpperCase().replace("-", " "), curve: paper.curve }];
+    return [{ title: name.replace("metarl-", "").toUpperCase().replace("-", " "), paper }];
   });
 }
 

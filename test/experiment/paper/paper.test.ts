@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import "../../../experiments/index.ts";
 import { DataError } from "../../../src/errors.ts";
-import { buildPaper, type Paper, withTable } from "../../../src/experiment/paper/document.ts";
+import { buildPaper, type Paper, withTables } from "../../../src/experiment/paper/document.ts";
 import { groupsOf, withSpread } from "../../../src/experiment/paper/groups.ts";
 import { readResults } from "../../../src/experiment/paper/read.ts";
 import { drawTransitive, traceTransitive } from "../../../src/experiment/paper/transitive.ts";
@@ -26,7 +26,7 @@ describe("what is committed", () => {
 
   test("is what the result files give: the page and the README's table", () => {
     expect(paper.page).toBe(committed("docs/results.md"));
-    expect(withTable(committed("README.md"), paper.readme)).toBe(committed("README.md"));
+    expect(withTables(committed("README.md"), paper.readme)).toBe(committed("README.md"));
   });
 
   test("so are the figures", () => {
@@ -160,6 +160,61 @@ test("what was trained on is said in short in the README, in full in the page", 
   expect(real.readme).toContain("| real stories under other names |");
   expect(real.page).not.toContain("Stories trained on");
   expect((await said({ source: "generated" }, "all")).readme).toContain("| generated stories, after");
+});
+
+describe("the README", () => {
+  const readmeOf = async (files: Readonly<Record<string, object>>): Promise<string> => {
+    const folder = emptyFolder();
+    for (const [name, run] of Object.entries(files)) {
+      writeFileSync(join(folder, `${name}.json`), JSON.stringify(run));
+    }
+    return (await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" }))
+      .readme;
+  };
+  const rowsOf = (readme: string, experiment: string): string[] =>
+    readme.split("\n").filter((line) => line.startsWith(`| \`${experiment}\`:`));
+
+  test("has of an experiment the settings that ran last, all seeds of them, unless no source is known", async () => {
+    const { score, ...filed } = JSON.parse(committed("results/catbabi-qa-fwm-real-seed1.json")) as {
+      score: object;
+      settings: { training: object };
+    };
+    const run = (accuracy: number, date: string, more: object): object => ({
+      ...filed,
+      ...{ score: { ...score, accuracy }, date, ...more },
+    });
+    const shorter = { settings: { ...filed.settings, training: { ...filed.settings.training, steps: 5 } } };
+    const unknown = { experiment: "catbabi-qa-fwm-muon", exactSource: false };
+    const readme = await readmeOf({
+      old: run(0.99, "2026-01-01", shorter),
+      a: run(0.5, "2026-01-02", { seed: 1 }),
+      b: run(0.7, "2026-01-03", { seed: 2, exactSource: false }),
+      c: run(0.9, "2026-01-04", unknown),
+    });
+    expect(rowsOf(readme, "catbabi-qa-fwm-real")).toEqual([
+      expect.stringMatching(
+        /: \[seed 1\]\(r\/a\.json\), \[seed 2\]\(r\/b\.json\) † \| \*\*60\.00 ± 14\.14 %\*\* /,
+      ),
+    ]);
+    expect(rowsOf(readme, "catbabi-qa-fwm-muon")).toEqual([]);
+  });
+
+  test("has agents on the authors' task alone, with fresh graphs and the baseline beside", async () => {
+    const lessons = JSON.parse(committed("results/metarl-fwm-lessons-seed1.json")) as object;
+    const readme = await readmeOf({
+      lessons,
+      fresh: JSON.parse(committed("results/fresh-metarl-fwm-lessons-seed1.json")) as object,
+      names: JSON.parse(committed("results/metarl-fwm-ten-names-seed1.json")) as object,
+      corrected: JSON.parse(committed("results/metarl-fwm-corrected-seed1.json")) as object,
+    });
+    expect(rowsOf(readme, "metarl-fwm-lessons")).toEqual([
+      "| `metarl-fwm-lessons`: [seed 1](r/lessons.json) | 3,000 | **114.16** | 113.82 |",
+    ]);
+    expect(readme).not.toMatch(/ten-names|corrected/);
+    expect(readme).toMatch(/\| the authors' FWM \(their log\) \| 51,000 \| 107\.10 \|/);
+    expect(readme).toMatch(/\| a baseline that .* \| 115\.\d\d \| 115\.\d\d \|$/m);
+    expect(readme).not.toContain("LSTM");
+  });
 });
 
 describe("equal budgets", () => {
