@@ -4,10 +4,10 @@ import { thousands } from "../../report/table.ts";
 import { mean } from "../../statistics.ts";
 import type { CatbabiSettings } from "../catbabi/settings.ts";
 import type { MetarlSettings } from "../metarl/settings.ts";
-import { groupsOf, links, markdownTable, type RunGroup, withSpread } from "./groups.ts";
+import { groupsOf, links, markdownTable, type RunGroup, share, withSpread } from "./groups.ts";
 import { table1 } from "./published.ts";
 import type { FiledRun, Results } from "./read.ts";
-import { agentRuns, authors, catbabiRuns, publishedOf, reached, spread } from "./tables.ts";
+import { agentRuns, authors, catbabiRuns, publishedOf, reached, returned, spread } from "./tables.ts";
 
 /** catbAbI in both modes, and agents. */
 export function readmeTables(results: Results, folder: string): string {
@@ -46,7 +46,7 @@ function catbabiSummary(results: Results, folder: string): string {
         const [accuracyOfOurs, perplexityOfOurs, steps] = reached(runs, folder) as [string, string, string];
         const bold = i === groups.length - 1 ? "**" : "";
         return [
-          `\`${experiment}\`: ${links(runs, folder, () => undefined)}`,
+          `\`${experiment}\`: ${links(runs, folder, ({ score }) => share(score!.accuracy!))}`,
           `${bold}${accuracyOfOurs}${bold}`,
           perplexityOfOurs,
           steps,
@@ -117,7 +117,7 @@ function agentSummary(results: Results, folder: string): string {
     ...groups.map(({ experiment, runs }, i) => {
       const bold = i === groups.length - 1 ? "**" : "";
       return [
-        `\`${experiment}\`: ${links(runs, folder, () => undefined)}`,
+        `\`${experiment}\`: ${links(runs, folder, ({ score }) => returned(score!.return!))}`,
         thousands(runs[0]!.steps),
         `${bold}${withSpread(
           runs.map(({ score }) => score!.return!.mean),

@@ -309,7 +309,8 @@ export function stretchTable(stretches: readonly FiledStretch[]): string {
   ]);
 }
 
-function returned({ mean: center, standardError }: FiledAgent["score"]["return"]): string {
+/** A return with its standard error. */
+export function returned({ mean: center, standardError }: FiledAgent["score"]["return"]): string {
   return `${center.toFixed(2)} ± ${standardError?.toFixed(2)}`;
 }
 

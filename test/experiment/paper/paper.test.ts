@@ -193,7 +193,7 @@ describe("the README", () => {
     });
     expect(rowsOf(readme, "catbabi-qa-fwm-real")).toEqual([
       expect.stringMatching(
-        /: \[seed 1\]\(r\/a\.json\), \[seed 2\]\(r\/b\.json\) † \| \*\*60\.00 ± 14\.14 %\*\* /,
+        /: \[seed 1\]\(r\/a\.json\) 50\.00 %, \[seed 2\]\(r\/b\.json\) † 70\.00 % \| \*\*60\.00 ± 14\.14 %\*\* /,
       ),
     ]);
     expect(rowsOf(readme, "catbabi-qa-fwm-muon")).toEqual([]);
@@ -208,7 +208,7 @@ describe("the README", () => {
       corrected: JSON.parse(committed("results/metarl-fwm-corrected-seed1.json")) as object,
     });
     expect(rowsOf(readme, "metarl-fwm-lessons")).toEqual([
-      "| `metarl-fwm-lessons`: [seed 1](r/lessons.json) | 3,000 | **114.16** | 113.82 |",
+      "| `metarl-fwm-lessons`: [seed 1](r/lessons.json) 114.16 ± 0.13 | 3,000 | **114.16** | 113.82 |",
     ]);
     expect(readme).not.toMatch(/ten-names|corrected/);
     expect(readme).toMatch(/\| the authors' FWM \(their log\) \| 51,000 \| 107\.10 \|/);
