@@ -116,7 +116,12 @@ class CatbabiSession implements Session {
     this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, factCoef, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
     this.curriculum = new Curriculum(settings.task.curriculum);
-    const told = factCoef > 0 ? ["of generated stories it is told which statements answers follow from"] : [];
+    const told =
+      factCoef > 0
+        ? [
+            `of ${training.factsUntil === "curriculum" ? "the curriculum's" : "generated"} stories it is told which statements answers follow from`,
+          ]
+        : [];
     this.data = { identity: stories.identity, notes: [...stories.notes, ...told] };
   }
 
@@ -129,7 +134,9 @@ class CatbabiSession implements Session {
     const averaging =
       this.trainer.averaging || startsAveraging(optimizer, { epoch, losses: this.validLosses });
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
-    const window = objectiveOf(batch, task.mode, { facts: training.factCoef > 0 });
+    const { stage } = this.curriculum;
+    const facts = training.factCoef > 0 && (stage !== undefined || training.factsUntil === "end");
+    const window = objectiveOf(batch, task.mode, { facts });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,
@@ -137,7 +144,6 @@ class CatbabiSession implements Session {
     });
     const answers = correctAnswers(window, predicted);
     const correct = answers.reduce((sum, is) => sum + is, 0);
-    const { stage } = this.curriculum;
     if (stage === undefined && this.followsTraining) this.trained.add(window, answers, batch.tasks);
     // The next stage, or what comes after the last, is a stream of its own.
     if (this.curriculum.count(correct, window.questions.length)) await this.closeBatches();

@@ -117,6 +117,8 @@ const trainingSchema = z.strictObject({
   emaDecay: z.number().min(0).max(0.99999),
   /** Weight in the loss of finding the statements that answers of generated stories follow from: `../../train/facts.ts`. */
   factCoef: z.number().min(0).default(0),
+  /** Until when these statements are told. */
+  factsUntil: z.enum(["curriculum", "end"]).default("end"),
   evalBatch: size.max(4096),
 });
 
@@ -179,6 +181,7 @@ export const releasedTraining: CatbabiSettings["training"] = {
   clip: 0,
   emaDecay: 0,
   factCoef: 0,
+  factsUntil: "end",
   logEvery: 25,
   evalEvery: 250,
   evalBatch: 128,
