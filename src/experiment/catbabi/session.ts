@@ -83,10 +83,17 @@ function refuseFacts({ task, system, training }: CatbabiSettings): void {
   const why =
     system.name !== "fwm"
       ? `only the reads of a memory (fwm) can be told what to find, not ${system.name}`
-      : [task, ...task.curriculum].every(({ source }) => source === "real")
-        ? "prepared stories do not say what their answers follow from, generated ones do"
+      : (training.factsUntil === "end" ? [task, ...task.curriculum] : task.curriculum).every(
+            ({ source }) => source === "real",
+          )
+        ? `${training.factsUntil === "end" ? "prepared stories" : "stories of this curriculum"} do not say what their answers follow from, generated ones do`
         : undefined;
   if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
+}
+
+function factNotes({ factCoef, factsUntil }: CatbabiSettings["training"]): string[] {
+  const stories = factsUntil === "end" ? "generated stories" : "the curriculum's stories";
+  return factCoef > 0 ? [`of ${stories} it is told which statements answers follow from`] : [];
 }
 
 class CatbabiSession implements Session {
@@ -116,13 +123,7 @@ class CatbabiSession implements Session {
     this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, factCoef, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
     this.curriculum = new Curriculum(settings.task.curriculum);
-    const told =
-      factCoef > 0
-        ? [
-            `of ${training.factsUntil === "curriculum" ? "the curriculum's" : "generated"} stories it is told which statements answers follow from`,
-          ]
-        : [];
-    this.data = { identity: stories.identity, notes: [...stories.notes, ...told] };
+    this.data = { identity: stories.identity, notes: [...stories.notes, ...factNotes(training)] };
   }
 
   async step(step: number): Promise<StepReport> {

@@ -52,6 +52,27 @@ test.each(["qa", "lm"] as const)("%s: a stopped run goes on bit for bit", async 
   expect((log[0] as Logged).means.factLoss).toBeGreaterThan(0);
 });
 
+test("facts may end with the curriculum", async () => {
+  const { task, ...settings } = told(1);
+  const stage = {
+    source: "generated",
+    tasks: "16",
+    difficulty: task.difficulty,
+    until: 1,
+    steps: 2,
+  } as const;
+  const training = { ...settings.training, factsUntil: "curriculum" as const };
+  const open = (curriculum: CatbabiSettings["task"]["curriculum"]) =>
+    openTiny({ ...settings, task: { ...task, curriculum }, training });
+  const log = await expectResumable(() => open([stage]), { stops: [1, 3], steps: 4 });
+  // One line a step, and none for the validation between them.
+  const steps = (log as Partial<Logged>[]).flatMap(({ means }) => means ?? []);
+  expect(steps.map(({ factLoss }) => factLoss !== undefined)).toEqual([true, true, false, false]);
+  await expect(open([])).rejects.toThrow(
+    "training.factCoef: stories of this curriculum do not say what their answers follow from, generated ones do",
+  );
+});
+
 test("facts are refused where nobody can be told them, or nobody knows them", async () => {
   const settings = told(1);
   const withTask = (task: Partial<CatbabiSettings["task"]>): CatbabiSettings => ({
