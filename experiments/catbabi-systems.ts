@@ -80,7 +80,7 @@ const compared: Readonly<Record<string, Compared>> = {
     title: "delta network",
     system: deltaNetDefaults,
     smoke: { embedding: 16, hidden: 16, heads: 2, inner: 24, layers: 2 },
-    rate: { learningRate: 1e-3 },
+    rate: { learningRate: 1e-3, warmup: 200 },
   },
 };
 
