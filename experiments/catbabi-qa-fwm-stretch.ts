@@ -37,7 +37,7 @@ export default catbabiExperiment({
     },
     training: {
       ...endless.settings.training,
-      steps: 12_000,
+      steps: 14_000,
       schedule: { name: "cosine", warmup: 250, decayStart: 6_000, finalLrRatio: 0.01 },
     },
   },
