@@ -80,30 +80,20 @@ export async function openCatbabi(settings: CatbabiSettings, context: SessionCon
 /** Refuses facts where there is nobody to tell them, or nobody who knows them. */
 function refuseFacts({ task, system, training }: CatbabiSettings): void {
   if (training.factCoef === 0) return;
-  const told = [...(training.factsUntil === "end" ? [task] : []), ...task.curriculum.filter(hasFacts)];
   const why =
     system.name !== "fwm"
       ? `only the reads of a memory (fwm) can be told what to find, not ${system.name}`
-      : told.length === 0
-        ? "no story comes with its facts"
-        : told.every(({ source }) => source === "real")
-          ? "prepared stories do not say what their answers follow from, generated ones do"
-          : undefined;
+      : (training.factsUntil === "end" ? [task, ...task.curriculum] : task.curriculum).every(
+            ({ source }) => source === "real",
+          )
+        ? `${training.factsUntil === "end" ? "prepared stories" : "stories of this curriculum"} do not say what their answers follow from, generated ones do`
+        : undefined;
   if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
 }
 
-function hasFacts({ facts }: CatbabiSettings["task"]["curriculum"][number]): boolean {
-  return facts !== false;
-}
-
-function factNotes({ task, training: { factCoef, factsUntil } }: CatbabiSettings): string[] {
-  if (factCoef === 0) return [];
-  const told = task.curriculum.flatMap((stage, i) => (hasFacts(stage) ? [i + 1] : []));
-  const some = told.length < task.curriculum.length;
-  const stages = `${some ? `stage ${told.join(", ")} of ` : ""}the curriculum`;
-  const stories =
-    factsUntil === "curriculum" ? stages : some ? `${stages} and what follows it` : "generated stories";
-  return [`of ${stories} it is told which statements answers follow from`];
+function factNotes({ factCoef, factsUntil }: CatbabiSettings["training"]): string[] {
+  const stories = factsUntil === "end" ? "generated stories" : "the curriculum's stories";
+  return factCoef > 0 ? [`of ${stories} it is told which statements answers follow from`] : [];
 }
 
 class CatbabiSession implements Session {
@@ -133,7 +123,7 @@ class CatbabiSession implements Session {
     this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, factCoef, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
     this.curriculum = new Curriculum(settings.task.curriculum);
-    this.data = { identity: stories.identity, notes: [...stories.notes, ...factNotes(settings)] };
+    this.data = { identity: stories.identity, notes: [...stories.notes, ...factNotes(training)] };
   }
 
   async step(step: number): Promise<StepReport> {
@@ -146,8 +136,7 @@ class CatbabiSession implements Session {
       this.trainer.averaging || startsAveraging(optimizer, { epoch, losses: this.validLosses });
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
     const { stage } = this.curriculum;
-    const told = stage === undefined ? training.factsUntil === "end" : hasFacts(task.curriculum[stage]!);
-    const facts = training.factCoef > 0 && told;
+    const facts = training.factCoef > 0 && (stage !== undefined || training.factsUntil === "end");
     const window = objectiveOf(batch, task.mode, { facts });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,

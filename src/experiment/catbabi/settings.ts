@@ -70,8 +70,6 @@ const stageSchema = z.strictObject({
   bystanders: ordered(z.int().min(0).max(100)).optional(),
   /** Whether the words of a real story become the first ones of their kind: three animals are always the same three. */
   fewNames: z.boolean().optional(),
-  /** false: `training.factCoef` does not count in it. */
-  facts: z.boolean().optional(),
   /** The training accuracy at which the stage ends. */
   until: z.number().min(0).max(1),
   /** Steps after which it ends in any case. */
@@ -119,7 +117,7 @@ const trainingSchema = z.strictObject({
   emaDecay: z.number().min(0).max(0.99999),
   /** Weight in the loss of finding the statements that answers of generated stories follow from: `../../train/facts.ts`. */
   factCoef: z.number().min(0).default(0),
-  /** Until when these statements are told; a stage of the curriculum may do without. */
+  /** Until when these statements are told. */
   factsUntil: z.enum(["curriculum", "end"]).default("end"),
   evalBatch: size.max(4096),
 });
