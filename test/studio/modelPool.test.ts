@@ -108,7 +108,8 @@ test("what waits for a caller that has gone is not computed", async () => {
 });
 
 test("a child that ends or hangs fails its own question alone, and the next has a new one", async () => {
-  open({ timeout: 400 });
+  // Long enough for a child to start on a busy machine.
+  open({ timeout: 4_000 });
   const [crashed, after] = await Promise.allSettled([ask("a", "crash"), ask("a", "1")]);
   expect(crashed).toMatchObject({
     status: "rejected",
