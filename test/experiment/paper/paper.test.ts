@@ -143,7 +143,7 @@ test("agents on other graphs are a table of their own, seeds in one row", async 
 });
 
 test("what was trained on is said in short in the README, in full in the page", async () => {
-  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-seed1.json")) as {
+  const filed = JSON.parse(committed("results/catbabi-qa-fwm-endless-without-facts.json")) as {
     settings: { task: { curriculum: object[] } };
   };
   const { curriculum } = filed.settings.task;
