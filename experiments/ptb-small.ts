@@ -43,7 +43,7 @@ export const ptbLstmSmall = textExperiment({
 /** 3,065,825 weights. */
 export const ptbFwmSmall = textExperiment({
   description: "Penn Treebank, AWD-FWM of three million weights",
-  // 4e-3 is better for 500 steps, and unstable after that: docs/language-modelling.md.
+  // 4e-3 is better for 500 steps, unstable after that, and no better in the end: docs/language-modelling.md.
   settings: { task, system: { ...awdFwmPtb, ...sizes }, training: smallTraining(4_700, 2e-3) },
   smoke: { ...textSmoke, system: { vocabulary: 200, embedding: 16, hidden: 24, memory: 8 } },
 });
