@@ -3,7 +3,7 @@ import { drawFigure, type FigureLine } from "../../report/figure.ts";
 import { thousands } from "../../report/table.ts";
 import { experimentNames } from "../registry.ts";
 import type { TextSettings } from "../text/settings.ts";
-import { link, links, markdownTable, withSpread } from "./groups.ts";
+import { groupNames, groupsOf, link, links, markdownTable, withSpread } from "./groups.ts";
 import { appendixTable, publishedEpochs, table2 } from "./published.ts";
 import type { FiledRun, Results } from "./read.ts";
 import { notRun } from "./tables.ts";
@@ -136,27 +136,32 @@ function tunedAtOne({ score }: FiledRun): number | undefined {
   return met && Math.exp(met.loss);
 }
 
-/** Validation perplexity of the small models of a text over processor time; undefined before any run. */
+/** Validation perplexity of the small models of a text over steps, of a window each; undefined before any run. */
 export async function smallLanguageFigure(
   { runs }: Results,
   text: "ptb" | "wt2",
 ): Promise<string | undefined> {
-  const lines = smallNames()
-    .filter((name) => name.startsWith(text))
-    .flatMap((name) =>
-      scoredRuns(runs, name).map(
-        ({ curves, seed }): FigureLine => ({
-          name: `${name}, seed ${seed}`,
-          points: (curves.valid ?? []).flatMap(({ values, processorHours }) =>
-            processorHours === undefined ? [] : [{ x: 60 * processorHours, y: values.perplexity! }],
-          ),
+  const groups = groupsOf(
+    smallNames()
+      .filter((name) => name.startsWith(text))
+      .flatMap((name) => scoredRuns(runs, name)),
+  );
+  if (groups.length === 0) return undefined;
+  const names = groupNames(groups);
+  return drawFigure({
+    title: `Validation perplexity, small models, ${text === "ptb" ? "Penn Treebank" : "WikiText-2"}`,
+    x: "step",
+    y: "perplexity",
+    lines: groups.flatMap(({ runs: members }, i) =>
+      members.map(
+        ({ curves }): FigureLine => ({
+          name: names[i]!,
+          color: i,
+          points: (curves.valid ?? []).map(({ step, values }) => ({ x: step, y: values.perplexity! })),
         }),
       ),
-    )
-    .filter(({ points }) => points.length > 0);
-  if (lines.length === 0) return undefined;
-  const title = `Validation perplexity, small models, ${text === "ptb" ? "Penn Treebank" : "WikiText-2"}`;
-  return drawFigure({ title, x: "minutes of processor time", y: "perplexity", continuous: true, lines });
+    ),
+  });
 }
 
 function smallNames(): string[] {
