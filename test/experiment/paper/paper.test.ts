@@ -314,7 +314,7 @@ test("small language models stand with what they cost and every way they were ev
     "| `ptb-fwm-small` | 3,065,825 | 0.001 | 1,000 | 1.4 M | 27 | 140.00 | 130.00 | 128.00 | 120.00 | 118.00 | [seed 1](r/small.json) |",
   );
   expect(page).toMatch(/`ptb-lstm-small` .* not run yet/);
-  expect(figures.get("ptb-small.svg")).toContain("ptb-fwm-small, seed 1");
+  expect(figures.get("ptb-small.svg")).toContain(">ptb-fwm-small<");
   // Scored on the test split alone, a validation perplexity comes from the search for a temperature.
   const { test: onTest } = filed.score.splits;
   const tuning = [0.99, 1, 1.01].map((temperature) => ({ temperature, loss: Math.log(141) }));
@@ -322,6 +322,14 @@ test("small language models stand with what they cost and every way they were ev
   writeFileSync(join(folder, "small.json"), JSON.stringify(alone));
   const again = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
   expect(again.page).toContain("| 27 | 141.00 | 130.00 | 128.00 |");
+  // Another rate is a line of its own.
+  const optimizer = { learningRate: 0.002 };
+  const faster = { ...filed, settings: { ...filed.settings, training: { ...training, optimizer } } };
+  writeFileSync(join(folder, "faster.json"), JSON.stringify(faster));
+  const both = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  for (const name of ["small", "faster"]) {
+    expect(both.figures.get("ptb-small.svg")).toContain(`>ptb-fwm-small (${name})<`);
+  }
 });
 
 test("two language models word by word: what they need, where it is shown, and where it comes from", async () => {
