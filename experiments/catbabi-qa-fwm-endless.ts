@@ -40,7 +40,7 @@ export default catbabiExperiment({
       ...muon.settings.training,
       steps: 11_000,
       evalEvery: 500,
-      // Without facts a seed may stay at a shortcut in the stages; after them they are no help: docs/infinite-catbabi.md.
+      // Without facts a seed may stay at a shortcut in the stages: docs/infinite-catbabi.md.
       factCoef: 1,
       factsUntil: "curriculum",
     },
