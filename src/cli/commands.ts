@@ -19,6 +19,7 @@ import { paperCommand } from "./paper.ts";
 import type { CommandLine } from "./program.ts";
 import { quickstartCommand } from "./quickstart.ts";
 import { reportCommand } from "./report.ts";
+import { rerunCommand } from "./rerun.ts";
 import { rolloutCommand } from "./rollout.ts";
 import { runsCommand } from "./runs.ts";
 import { studioCommand } from "./studio.ts";
@@ -41,6 +42,7 @@ const commands: readonly CommandEntry[] = [
   runsCommand,
   studioCommand,
   reportCommand,
+  rerunCommand,
   paperCommand,
   packageCommand,
   exportCommand,

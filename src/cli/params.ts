@@ -147,10 +147,11 @@ export function oneOf<const N extends string, const S extends ParamSpec<N>>(
   });
 }
 
-/** Texts collected from every time the option is given: `--set a=1 --set b=2`. */
+/** Texts collected from every time the option is given, `--set a=1 --set b=2`; as an argument, the last, from all words. */
 export function texts(spec: {
   help: string;
   placeholder?: string;
+  required?: boolean;
 }): Param<readonly string[], readonly string[]> {
   return param({ default: [] as readonly string[], ...spec }, "text", "many", (given) => given);
 }

@@ -111,8 +111,9 @@ function addEntry(
   }
   parser.description([entry.summary, entry.details].filter(Boolean).join("\n\n"));
   for (const [name, param] of Object.entries(entry.args)) {
-    const isOptional = param.absent !== undefined;
-    parser.argument(isOptional ? `[${name}]` : `<${name}>`, helpOf(param));
+    const isOptional = param.absent !== undefined && !param.required;
+    const shown = param.takes === "many" ? `${name}...` : name;
+    parser.argument(isOptional ? `[${shown}]` : `<${shown}>`, helpOf({ ...param, required: false }));
   }
   for (const [name, param] of Object.entries(entry.options)) {
     const flags = optionFlag(name);
@@ -141,9 +142,9 @@ function readValues(command: Command, parser: Parser, env: Surroundings["env"]) 
   const args: Record<string, unknown> = {};
   const origins: Record<string, Origin> = {};
   Object.entries(command.args).forEach(([name, param], index) => {
-    const given = parser.args[index];
-    args[name] = given === undefined ? param.absent : param.parse([given], name);
-    origins[name] = given === undefined ? "default" : "argument";
+    const given = param.takes === "many" ? parser.args.slice(index) : parser.args.slice(index, index + 1);
+    args[name] = given.length === 0 ? param.absent : param.parse(given, name);
+    origins[name] = given.length === 0 ? "default" : "argument";
   });
   const raw = parser.opts<Record<string, string | readonly string[] | true | undefined>>();
   const options: Record<string, unknown> = {};

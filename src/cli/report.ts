@@ -1,7 +1,7 @@
 /** `fwm report`: files what runs reached under `results/`, with the conditions, the curves and the paper's numbers. */
 import { basename, join, resolve } from "node:path";
 import { DataError, UsageError } from "../errors.ts";
-import type { ReportedRun } from "../experiment/kind.ts";
+import type { BaseEvaluation, ReportedRun } from "../experiment/kind.ts";
 import { curveAxes } from "../experiment/report.ts";
 import { changesLine } from "../report/changed.ts";
 import type { RunResult } from "../report/result.ts";
@@ -9,7 +9,7 @@ import { thousands } from "../report/table.ts";
 import { decodeUtf8, parseJson } from "../store/json.ts";
 import { readIfPresent } from "../store/read.ts";
 import { command } from "./command.ts";
-import { evaluateWithProgress, evaluationParams } from "./evaluation.ts";
+import { type ChosenOptions, evaluateWithProgress, evaluationParams } from "./evaluation.ts";
 import { figureParams, svgFile, writeBars, writeFigure } from "./figure.ts";
 import { fileName, flag, folder, oneOf, texts, threadCount, value } from "./params.ts";
 import { shellLine } from "./shell.ts";
@@ -64,7 +64,6 @@ export const reportCommand = command({
   run: async ({ args, options, out: output, env }) => {
     const { also, figure, title, width, height, over, tasks, ...others } = options;
     const { checkpoint, curvesOnly, name, out, threads, ...chosen } = others;
-    const { loadModelFolder } = await import("../store/modelFolder.ts");
     const { figureOver, reportedRun } = await import("../experiment/report.ts");
     const reportedBy = ["fwm", ...process.argv.slice(2)];
     const { kind, ...first } = await reportedRun(args.run, reportedBy);
@@ -93,11 +92,8 @@ export const reportCommand = command({
     const { result } = first;
     let score = null;
     if (!curvesOnly) {
-      const model = await loadModelFolder(args.run, checkpoint ? { which: checkpoint } : {});
-      const options = { ...chosen, split: chosen.split ?? "test" };
-      const { evaluation } = await evaluateWithProgress(model, options, { threads, env, out: output });
-      // The file is for everybody: where the run lies on this machine is not part of the result.
-      score = { ...evaluation, model: basename(evaluation.model) };
+      const options = { ...chosen, split: chosen.split ?? "test", checkpoint };
+      score = await scoreOf(args.run, options, { threads, env, out: output });
     }
     const compared = await kind.compare?.(runs);
     const part = compared && { [compared.name]: compared.rows[0]?.points ?? [] };
@@ -123,6 +119,18 @@ export const reportCommand = command({
     });
   },
 });
+
+/** Evaluates a run's checkpoint for its result file, which is for everybody: where the run lies is not part of it. */
+export async function scoreOf(
+  run: string,
+  { checkpoint, ...options }: ChosenOptions & { readonly checkpoint?: "best" | "last" | undefined },
+  context: Parameters<typeof evaluateWithProgress>[2],
+): Promise<BaseEvaluation> {
+  const { loadModelFolder } = await import("../store/modelFolder.ts");
+  const model = await loadModelFolder(run, checkpoint ? { which: checkpoint } : {});
+  const { evaluation } = await evaluateWithProgress(model, options, context);
+  return { ...evaluation, model: basename(evaluation.model) };
+}
 
 /** The evaluation in a run's result file. */
 async function reportedScore(results: string, run: string): Promise<{ name: string; evaluation: unknown }> {

@@ -274,7 +274,7 @@ export function flagLayer(
 }
 
 /** Shows how training goes: a bar, and a line for each evaluation. */
-function showTraining(
+export function showTraining(
   out: Output,
   kind: Kind,
   steps: number,

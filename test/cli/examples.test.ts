@@ -34,6 +34,11 @@ beforeAll(async () => {
   places.RUN = join(places.EMPTY, "trained");
   const trained = await run(["train", "catbabi-qa-fwm", "--smoke", "--steps", "4", "--out", places.RUN]);
   expect(trained.code).toBe(0);
+  places.RESULT = join(places.EMPTY, "filed", "trained.json");
+  const filed = await run([
+    ...["report", places.RUN, "--split", "valid", "--batch", "16", "--out", join(places.EMPTY, "filed")],
+  ]);
+  expect(filed.code).toBe(0);
   places.AGENT = join(places.EMPTY, "trained-agent");
   const agent = await run(["train", "metarl-fwm", "--smoke", "--steps", "4", "--out", places.AGENT]);
   expect(agent.code).toBe(0);
