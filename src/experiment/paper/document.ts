@@ -4,7 +4,14 @@ import { thousands } from "../../report/table.ts";
 import { budgetFigure, budgetsOf, budgetTable, budgetTitle } from "./budgets.ts";
 import { agentCurves, learningCurves, lossFigure, stretchCurves, sweepCurves, taskBars } from "./figures.ts";
 import { groupsOf, link } from "./groups.ts";
-import { appendix, epochsTable, languageTable, smallLanguageFigure, smallLanguageTable } from "./language.ts";
+import {
+  appendix,
+  epochsTable,
+  languageSettings,
+  languageTable,
+  smallLanguageFigure,
+  smallLanguageTable,
+} from "./language.ts";
 import { table2 } from "./published.ts";
 import type { FiledSweep, Results } from "./read.ts";
 import { readmeTables } from "./readme.ts";
@@ -173,6 +180,7 @@ export async function buildPaper(
     "Which the paper does not have: [language-modelling.md](language-modelling.md#small-models). Perplexity at batch 1; " +
       "temperature, cache and dynamic evaluation are tuned on the validation split.",
     smallLanguageTable(results, folder),
+    ...[languageSettings(results, folder)].filter((text) => text !== undefined),
     shown(
       "ptb-small",
       "Validation perplexity of the small models on Penn Treebank",

@@ -87,7 +87,8 @@ export function epochsTable({ runs }: Results, name: string, folder: string): st
 }
 
 /** Small language models, which the paper does not have: what each cost, and its perplexities by every way of evaluating. */
-export function smallLanguageTable({ runs }: Results, folder: string): string {
+export function smallLanguageTable({ runs, languages }: Results, folder: string): string {
+  const shown = (value: number | undefined): string => value?.toFixed(2) ?? "-";
   return markdownTable([
     [
       "experiment",
@@ -105,12 +106,11 @@ export function smallLanguageTable({ runs }: Results, folder: string): string {
     ],
     ...smallNames().flatMap((name) => {
       const found = scoredRuns(runs, name);
-      if (found.length === 0)
+      const alone = languages.filter(({ experiment }) => experiment === name);
+      if (found.length + alone.length === 0)
         return [[`\`${name}\``, ...new Array<string>(5).fill(""), notRun, notRun, "", "", "", ""]];
-      return found.map((run) => {
+      const scored = found.map((run) => {
         const { batch, window, optimizer } = (run.settings as unknown as TextSettings).training;
-        const shown = (value: number | undefined): string => value?.toFixed(2) ?? "-";
-        const { test, valid } = run.score!.splits ?? {};
         return [
           `\`${name}\``,
           run.weights ? thousands(run.weights) : "-",
@@ -118,21 +118,56 @@ export function smallLanguageTable({ runs }: Results, folder: string): string {
           thousands(run.steps),
           `${((run.steps * batch * window) / 1e6).toFixed(1)} M`,
           processorMinutes(run)?.toFixed(0) ?? "-",
-          shown((valid?.plain ?? valid)?.perplexity ?? tunedAtOne(run)),
-          shown((test?.plain ?? test)?.perplexity),
-          shown(test?.plain ? test.perplexity : undefined),
-          shown(test?.cache?.perplexity),
-          shown(test?.dynamic?.perplexity),
+          ...perplexitiesOf(run.score!).map(shown),
           link(run, folder, `seed ${run.seed}`),
         ];
       });
+      return [
+        ...scored,
+        ...alone.map((language) => [
+          `\`${name}\`, the model \`${language.score.model}\``,
+          ...new Array<string>(5).fill(""),
+          ...perplexitiesOf(language.score).map(shown),
+          link(language, folder),
+        ]),
+      ];
     }),
   ]);
 }
 
+/** What a run's score and one alone have in common. */
+type Scored = Pick<NonNullable<FiledRun["score"]>, "splits" | "tuning">;
+
+/** Perplexities of a score: valid and test at temperature 1, then test at the temperature found, with cache, and dynamic. */
+function perplexitiesOf(score: Scored): (number | undefined)[] {
+  const { test, valid } = score.splits ?? {};
+  return [
+    (valid?.plain ?? valid)?.perplexity ?? tunedAtOne(score),
+    (test?.plain ?? test)?.perplexity,
+    test?.plain ? test.perplexity : undefined,
+    test?.cache?.perplexity,
+    test?.dynamic?.perplexity,
+  ];
+}
+
+/** The settings of evaluations alone, found on the validation split; undefined where there is none. */
+export function languageSettings({ languages }: Results, folder: string): string | undefined {
+  const lines = languages.map((language) => {
+    const { temperature, cache, dynamic } = language.score;
+    return `- ${link(language, folder)}: ${[
+      `temperature ${temperature.toFixed(2)}`,
+      ...(cache ? [`cache λ ${cache.lambda}, θ ${cache.theta}, window ${thousands(cache.window)}`] : []),
+      ...(dynamic
+        ? [`dynamic evaluation η ${dynamic.rate}, λ ${dynamic.decay}, segments of ${dynamic.segment} tokens`]
+        : []),
+    ].join("; ")}`;
+  });
+  return lines.length === 0 ? undefined : ["Found on the validation split:", "", ...lines].join("\n");
+}
+
 /** Validation perplexity at temperature 1, where the search for another one met it. */
-function tunedAtOne({ score }: FiledRun): number | undefined {
-  const met = score?.tuning?.find(({ temperature }) => Math.abs(temperature - 1) < 1e-9);
+function tunedAtOne({ tuning }: Scored): number | undefined {
+  const met = tuning?.find(({ temperature }) => Math.abs(temperature - 1) < 1e-9);
   return met && Math.exp(met.loss);
 }
 

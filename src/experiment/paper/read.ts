@@ -133,6 +133,20 @@ const evaluationSchema = z.looseObject({
   }),
 });
 
+const languageSchema = z.looseObject({
+  ...evaluated,
+  score: z.looseObject({
+    model: z.string(),
+    split: z.string(),
+    perplexity: z.number(),
+    temperature: z.number(),
+    splits: z.record(z.string(), splitScore),
+    tuning: z.array(z.looseObject({ temperature: z.number(), loss: z.number() })).nullable(),
+    cache: z.looseObject({ lambda: z.number(), theta: z.number(), window: z.number() }).nullable(),
+    dynamic: z.looseObject({ rate: z.number(), decay: z.number(), segment: z.number() }).nullable(),
+  }),
+});
+
 const comparisonSchema = z.looseObject({
   ...reported,
   split: z.string(),
@@ -158,6 +172,8 @@ export type FiledSweep = Filed<typeof sweepSchema>;
 export type FiledStretch = Filed<typeof evaluationSchema>;
 /** An agent on graphs or in episodes of one's choice. */
 export type FiledAgent = Filed<typeof agentSchema>;
+/** A language model, evaluated on its own. */
+export type FiledLanguage = Filed<typeof languageSchema>;
 /** Two language models word by word. */
 export type FiledComparison = Filed<typeof comparisonSchema>;
 
@@ -167,6 +183,7 @@ export interface Results {
   readonly sweeps: readonly FiledSweep[];
   readonly stretches: readonly FiledStretch[];
   readonly agents: readonly FiledAgent[];
+  readonly languages: readonly FiledLanguage[];
   readonly comparisons: readonly FiledComparison[];
 }
 
@@ -176,7 +193,7 @@ export async function readResults(folder: string): Promise<Results> {
     if (errorCode(error) === "ENOENT") throw new DataError(`${folder}: there is no such folder of results`);
     throw new StorageError("cannot list the folder", folder, error);
   });
-  const found = { runs: [], sweeps: [], stretches: [], agents: [], comparisons: [] } as {
+  const found = { runs: [], sweeps: [], stretches: [], agents: [], languages: [], comparisons: [] } as {
     -readonly [K in keyof Results]: Results[K][number][];
   };
   for (const name of names.filter((one) => one.endsWith(".json")).sort()) {
@@ -194,6 +211,7 @@ export async function readResults(folder: string): Promise<Results> {
     else if ("passages" in content) found.comparisons.push(parse(comparisonSchema));
     else if ("curves" in content) found.runs.push(parse(runSchema));
     else if ("return" in Object(content.score)) found.agents.push(parse(agentSchema));
+    else if ("splits" in Object(content.score)) found.languages.push(parse(languageSchema));
     else found.stretches.push(parse(evaluationSchema));
   }
   return found;

@@ -316,7 +316,7 @@ export function returned({ mean: center, standardError }: FiledAgent["score"]["r
 
 /** Where every number comes from: command, commit, hours, machine. */
 export function sourceTable(
-  { runs, sweeps, stretches, agents, comparisons }: Results,
+  { runs, sweeps, stretches, agents, languages, comparisons }: Results,
   folder: string,
 ): string {
   const machineOf = ({ machine }: Pick<FiledRun, "machine">): string =>
@@ -359,6 +359,10 @@ export function sourceTable(
     ...[
       ...stretches.map((stretch) => ({ ...stretch, shown: share(stretch.score.accuracy) })),
       ...agents.map((agent) => ({ ...agent, shown: returned(agent.score.return) })),
+      ...languages.map((language) => ({
+        ...language,
+        shown: `perplexity ${language.score.perplexity.toFixed(2)}`,
+      })),
       ...comparisons.map((comparison) => ({
         ...comparison,
         shown: `${comparison.models.map(({ bits }) => bits.toFixed(3)).join(" and ")} bits per word`,

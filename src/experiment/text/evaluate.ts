@@ -196,22 +196,36 @@ function diverged(name: SplitName, { rate, decay }: DynamicSettings): UsageError
   });
 }
 
-/** Temperatures are tried from here on, in hundredths, up to a limit that no sensible model reaches. */
+/** Temperatures are searched between these, in hundredths; the upper one no sensible model reaches. */
 const [coldest, warmest] = [80, 300];
 
-/** The released search: 0.80, 0.81, … up to the first temperature whose validation loss is higher than the one before. */
+/**
+ * Finds what the released search finds: of 0.80, 0.81, … the last before the validation loss rises. That one is the minimum,
+ * because the loss is convex in 1 / temperature (a log-sum-exp of affine functions of it). So strides of 8, 4, 2 and 1 hundredths
+ * downhill from 1 come to it in some nine passes over the split instead of thirty.
+ */
 export async function tuneTemperature(
   lossAt: (temperature: number) => Promise<number>,
 ): Promise<{ temperature: number; loss: number }[]> {
-  const tried: { temperature: number; loss: number }[] = [];
-  for (let hundredths = coldest; hundredths <= warmest; hundredths++) {
-    const temperature = hundredths / 100;
-    const before = tried.at(-1)?.loss ?? Number.POSITIVE_INFINITY;
-    const loss = await lossAt(temperature);
-    tried.push({ temperature, loss });
-    if (loss > before) break;
+  const tried = new Map<number, number>();
+  const at = async (hundredths: number): Promise<number> => {
+    if (hundredths < coldest || hundredths > warmest) return Number.POSITIVE_INFINITY;
+    const loss = tried.get(hundredths) ?? (await lossAt(hundredths / 100));
+    tried.set(hundredths, loss);
+    return loss;
+  };
+  let best = 100;
+  for (let stride = 8; stride >= 1; stride /= 2) {
+    for (;;) {
+      const here = await at(best);
+      if ((await at(best + stride)) < here) best += stride;
+      else if ((await at(best - stride)) < here) best -= stride;
+      else break;
+    }
   }
-  return tried;
+  return [...tried]
+    .sort(([a], [b]) => a - b)
+    .map(([hundredths, loss]) => ({ temperature: hundredths / 100, loss }));
 }
 
 /** The temperature with the lowest loss. */

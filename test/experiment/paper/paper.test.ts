@@ -283,6 +283,31 @@ test("language models stand beside the authors' seeds epoch by epoch", async () 
   expect(page).toContain("`ptb-awd-txl`: not run yet.");
 });
 
+test("a language model that was evaluated alone stands among the small ones, with the settings found for it", async () => {
+  const folder = emptyFolder();
+  const score = (perplexity: number) => ({ loss: 1, perplexity, bits: 1 });
+  const content = {
+    ...{ experiment: "wt2-fwm-small", reportedBy: "fwm eval models/wikitext-2", commit: "a".repeat(40) },
+    ...{ date: "2026-01-01", machine: null },
+    score: {
+      ...{ model: "wikitext-2", split: "test", temperature: 1.04, ...score(198) },
+      splits: { test: { ...score(198), plain: score(200), cache: score(150), dynamic: score(160) } },
+      tuning: [{ temperature: 1, loss: Math.log(220) }],
+      cache: { lambda: 0.1, theta: 0.3, window: 2000, tuning: [] },
+      dynamic: { rate: 1e-4, decay: 0.02, segment: 20, tuning: [] },
+    },
+  };
+  writeFileSync(join(folder, "shipped.json"), JSON.stringify(content));
+  const { page } = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
+  expect(page).toContain(
+    "| `wt2-fwm-small`, the model `wikitext-2` |  |  |  |  |  | 220.00 | 200.00 | 198.00 | 150.00 | 160.00 | [shipped](r/shipped.json) |",
+  );
+  expect(page).toContain(
+    "- [shipped](r/shipped.json): temperature 1.04; cache λ 0.1, θ 0.3, window 2,000; dynamic evaluation η 0.0001, λ 0.02, segments of 20 tokens",
+  );
+  expect(page).toContain("| [shipped](r/shipped.json) | perplexity 198.00 | `fwm eval models/wikitext-2` |");
+});
+
 test("small language models stand with what they cost and every way they were evaluated", async () => {
   const folder = emptyFolder();
   const score = (perplexity: number) => ({

@@ -1,6 +1,7 @@
 /** Scores of text against a plain computation token by token, and how the temperature is tuned. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { prepareText } from "../../../src/data/text/prepare.ts";
 import type { TokenStream } from "../../../src/data/text/prepared.ts";
@@ -127,25 +128,54 @@ test("a temperature is refused by a system that has none", async () => {
 });
 
 describe("tuning the temperature", () => {
-  test("tries 0.80, 0.81, … and stops at the first increase", async () => {
-    const tried = await tuneTemperature(async (T) => (T - 1.034) ** 2);
-    expect(tried.map(({ temperature }) => temperature)).toEqual(
-      Array.from({ length: 25 }, (_, i) => (80 + i) / 100),
+  /** The released search: 0.80, 0.81, … up to the first increase. */
+  function scanned(lossAt: (temperature: number) => number): number {
+    let hundredths = 80;
+    while (lossAt((hundredths + 1) / 100) <= lossAt(hundredths / 100)) hundredths++;
+    return hundredths / 100;
+  }
+
+  test.each([0.5, 0.8, 0.804, 0.816, 0.95, 0.996, 1, 1.004, 1.034, 1.07, 1.113, 1.5, 2.13])(
+    "a loss that is lowest at %d has the temperature of the released search, in far fewer passes",
+    async (lowest) => {
+      // Convex in 1 / temperature, as the loss of a softmax is.
+      const lossAt = (temperature: number): number => 5 + (1 / temperature - 1 / lowest) ** 2;
+      let passes = 0;
+      const tried = await tuneTemperature(async (temperature) => {
+        passes++;
+        return lossAt(temperature);
+      });
+      expect(bestTemperature(tried)).toBe(scanned(lossAt));
+      expect(passes).toBe(tried.length);
+      expect(passes).toBeLessThan(lowest < 1.2 ? 12 : 26);
+      expect(tried.map(({ temperature }) => temperature)).toContain(1);
+    },
+  );
+
+  test("the loss of a softmax is convex in 1 / temperature, with a bias that is not divided too", () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.tuple(fc.double({ min: -9, max: 9, noNaN: true }), fc.double({ min: -9, max: 9, noNaN: true })),
+          {
+            minLength: 2,
+            maxLength: 6,
+          },
+        ),
+        (words) => {
+          const lossAt = (inverse: number): number => {
+            const logits = words.map(([logit, bias]) => logit * inverse + bias);
+            const most = Math.max(...logits);
+            return most + Math.log(logits.reduce((sum, one) => sum + Math.exp(one - most), 0)) - logits[0]!;
+          };
+          for (const [a, b] of [
+            [0.4, 1],
+            [0.9, 1.2],
+          ] as const)
+            expect(lossAt((a + b) / 2)).toBeLessThanOrEqual((lossAt(a) + lossAt(b)) / 2 + 1e-9);
+        },
+      ),
     );
-    expect(bestTemperature(tried)).toBe(1.03);
-  });
-
-  test("a loss that rises from the start leaves the lowest temperature", async () => {
-    const tried = await tuneTemperature(async (T) => T);
-    expect(tried.length).toBe(2);
-    expect(bestTemperature(tried)).toBe(0.8);
-  });
-
-  test("does not look beyond the first increase", async () => {
-    // A second, deeper valley at 1.5 is never seen.
-    const tried = await tuneTemperature(async (T) => Math.min((T - 0.9) ** 2, (T - 1.5) ** 2 - 1));
-    expect(bestTemperature(await tuneTemperature(async (T) => (T < 0.95 ? (T - 0.9) ** 2 : -9)))).toBe(0.9);
-    expect(tried.at(-1)!.temperature).toBe(1.51);
   });
 });
 
