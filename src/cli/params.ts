@@ -104,9 +104,9 @@ export function integer<const S extends ParamSpec<number> & { min?: number; max?
 }
 
 /** Threads to compute with: no more than there are cores, where they would only wait for each other. */
-export function threadCount(): Param<number, undefined> {
+export function threadCount(usual = "all cores"): Param<number, undefined> {
   const cores = availableParallelism();
-  const { parse, ...shared } = integer({ min: 1, help: "threads; default: all cores", env: "FWM_THREADS" });
+  const { parse, ...shared } = integer({ min: 1, help: `threads; default: ${usual}`, env: "FWM_THREADS" });
   return {
     ...shared,
     parse(given, name) {

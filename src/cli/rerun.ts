@@ -41,7 +41,7 @@ export const rerunCommand = command({
     out: folder({ default: "reruns/results", help: "folder of the new result files" }),
     init: folder({ placeholder: "model", help: "the weights that the run began with, where it did" }),
     data: folder({ help: "prepared data, if not in the usual place" }),
-    threads: threadCount(),
+    threads: threadCount("as many as the result was trained with"),
   },
   graceful: true,
   run: async ({ args, options, out, signal, env }) => {
