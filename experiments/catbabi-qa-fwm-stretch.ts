@@ -1,7 +1,8 @@
 /**
  * Endless stories, and once ordinary ones are learned, half of the generated ones are harder than bAbI's: facts up to 100
  * sentences back, five things, maps of nine rooms, chains of five statements, stories without an end mark between them.
- * Harder ones from the beginning hold everything back: docs/infinite-catbabi.md.
+ * Harder ones from the beginning hold everything back: docs/infinite-catbabi.md. With `--init <a run of endless stories>` they
+ * begin after the first validation.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import endless from "./catbabi-qa-fwm-endless.ts";
@@ -37,8 +38,9 @@ export default catbabiExperiment({
     },
     training: {
       ...endless.settings.training,
-      steps: 14_000,
-      schedule: { name: "cosine", warmup: 250, decayStart: 6_000, finalLrRatio: 0.01 },
+      steps: 13_000,
+      optimizer: { ...endless.settings.training.optimizer, learningRate: 3e-3 },
+      schedule: { name: "cosine", warmup: 250, decayStart: 5_000, finalLrRatio: 0.01 },
     },
   },
 });
