@@ -137,7 +137,8 @@ class CatbabiSession implements Session {
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
     const { stage } = this.curriculum;
     const facts = training.factCoef > 0 && (stage !== undefined || training.factsUntil === "end");
-    const window = objectiveOf(batch, task.mode, { facts });
+    const mode = (stage === undefined ? undefined : task.curriculum[stage]!.mode) ?? task.mode;
+    const window = objectiveOf(batch, mode, { facts });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,
