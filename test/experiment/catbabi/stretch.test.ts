@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { stretchAxes } from "../../../src/babi/generator/suite.ts";
 import { calibrationOf, judged } from "../../../src/experiment/catbabi/calibration.ts";
 import { isStretch } from "../../../src/experiment/catbabi/options.ts";
-import { showStretch } from "../../../src/experiment/catbabi/presentStretch.ts";
+import { showStretch, stretchSection } from "../../../src/experiment/catbabi/presentStretch.ts";
 import type { CatbabiSettings } from "../../../src/experiment/catbabi/settings.ts";
 import { evaluateStretch } from "../../../src/experiment/catbabi/stretch.ts";
 import type { SavedModel } from "../../../src/experiment/kind.ts";
@@ -46,6 +46,21 @@ test("right and wrong answers have their own median and share above 90 %", () =>
   expect(confidence).toBeCloseTo((0.95 + 0.85 + 0.99 + 0.3 + 0.92) / 5, 12);
   expect(calibrationOf(right)!.wrong).toEqual({ answers: 0, median: null, above90: 0 });
   expect(calibrationOf([])).toBeUndefined();
+});
+
+test("a card names the first point of an axis below 90 %, or says that there is none", () => {
+  const filed = JSON.parse(
+    readFileSync(join(import.meta.dirname, "../../../results/stretch-catbabi-qa.json"), "utf8"),
+  ) as { score: Parameters<typeof stretchSection>[0] };
+  const card = (at60: number): string => {
+    const { axes, points, ...all } = filed.score;
+    const [axis] = axes;
+    const of = points.filter((point) => point.axis === axis!.name);
+    const changed = of.map((point, i) => ({ ...point, accuracy: i < 2 ? 1 : at60 / (i - 1) }));
+    return stretchSection({ ...all, axes: [axis!], points: changed });
+  };
+  expect(card(0.6)).toMatch(/below 90 %:\n\n- sentences back to the fact, 40: right 60\.00% [^\n]+\n\n\|/);
+  expect(card(Number.POSITIVE_INFINITY)).toMatch(/questions\. No point is below 90 %[^\n]+\n\n\|/);
 });
 
 describe("a model", () => {
