@@ -137,8 +137,7 @@ class CatbabiSession implements Session {
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
     const { stage } = this.curriculum;
     const facts = training.factCoef > 0 && (stage !== undefined || training.factsUntil === "end");
-    const mode = (stage === undefined ? undefined : task.curriculum[stage]!.mode) ?? task.mode;
-    const window = objectiveOf(batch, mode, { facts });
+    const window = objectiveOf(batch, task.mode, { facts });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,

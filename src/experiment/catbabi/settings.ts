@@ -61,9 +61,6 @@ const tasksSchema = z.union([z.string(), z.int().transform(String)]).superRefine
   }
 });
 
-/** qa: only answers are learned; lm: every next token. */
-const modeSchema = z.enum(["qa", "lm"]);
-
 /** A stage of a curriculum: stories of some tasks, until they are learned. */
 const stageSchema = z.strictObject({
   source: z.enum(["real", "generated"]).default("generated"),
@@ -73,8 +70,6 @@ const stageSchema = z.strictObject({
   bystanders: ordered(z.int().min(0).max(100)).optional(),
   /** Whether the words of a real story become the first ones of their kind: three animals are always the same three. */
   fewNames: z.boolean().optional(),
-  /** What is learned of its stories, if not what the run learns: a chain of reads is found sooner where only answers count. */
-  mode: modeSchema.optional(),
   /** The training accuracy at which the stage ends. */
   until: z.number().min(0).max(1),
   /** Steps after which it ends in any case. */
@@ -84,7 +79,8 @@ const stageSchema = z.strictObject({
 /** Which stories, and what is learned of them. */
 const taskSchema = z.strictObject({
   name: z.literal("catbabi"),
-  mode: modeSchema,
+  /** qa: only answers are learned; lm: every next token. */
+  mode: z.enum(["qa", "lm"]),
   /** Where training stories come from. Held-out ones are the prepared files, if there are any: docs/infinite-catbabi.md. */
   source: z.enum(["real", "generated", "mixed"]),
   /** Whether real stories come under other names each time they are trained on: `src/babi/rename.ts`. */

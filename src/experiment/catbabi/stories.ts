@@ -144,8 +144,7 @@ function refuseForReal(
     difficulty,
     harder = [],
     curriculum = [],
-  }: Pick<CatbabiSettings["task"], "source" | "difficulty"> &
-    Partial<Pick<CatbabiSettings["task"], "sampling" | "harder" | "curriculum">>,
+  }: Pick<CatbabiSettings["task"], "source" | "difficulty"> & Partial<CatbabiSettings["task"]>,
   setting = "task",
 ): void {
   if (source !== "real") return;
@@ -198,7 +197,6 @@ function generatedSplit(split: "valid" | "test", tasks: readonly number[], seed:
 
 function notesOn(
   {
-    mode,
     source,
     rename,
     generatedFraction,
@@ -237,12 +235,11 @@ function notesOn(
     notes.push(`once validation has come to ${percent(accuracy)}, ${changed(difficulty)}`);
   }
   if (curriculum.length > 0) {
-    const stages = curriculum.map(({ source, tasks, bystanders, fewNames, mode: own = mode, until }) =>
+    const stages = curriculum.map(({ source, tasks, bystanders, fewNames, until }) =>
       [
         `${source} stories of tasks ${tasks}`,
         ...(bystanders ? [`with ${counted(bystanders)}`] : []),
         ...(fewNames ? ["under few names"] : []),
-        ...(own === mode ? [] : [own === "qa" ? "for their answers alone" : "for every next token"]),
         `until ${100 * until} % are right`,
       ].join(" "),
     );

@@ -8,7 +8,7 @@ import {
 } from "../../../src/experiment/catbabi/settings.ts";
 import { openStories } from "../../../src/experiment/catbabi/stories.ts";
 import { Curriculum } from "../../../src/experiment/curriculum.ts";
-import { advance, expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
+import { expectResumable, openTiny, prepareTiny, tinySettings } from "./tinySession.ts";
 
 type Stage = CatbabiSettings["task"]["curriculum"][number];
 
@@ -90,26 +90,6 @@ test("a run goes through the stages, says which, then to its own stories and sha
   expect(shares).toEqual([false, false, true]);
 });
 
-test("a stage may learn answers alone in language-model mode, where the run then learns every token", async () => {
-  const losses = async (mode: "qa" | "lm", stageMode?: "qa" | "lm"): Promise<unknown[]> => {
-    const { task, ...rest } = settings();
-    const curriculum = task.curriculum.map((stage) => ({
-      ...stage,
-      ...(stageMode ? { mode: stageMode } : {}),
-    }));
-    const session = await openTiny({ ...rest, task: { ...task, mode, curriculum } });
-    const log = (await advance(session, 0, 8, 0)) as { means: { loss: number } }[];
-    await session.release();
-    return log.map(({ means }) => means.loss);
-  };
-  const [answers, tokens, both] = [await losses("qa"), await losses("lm"), await losses("lm", "qa")];
-  expect(both.slice(0, 7)).toEqual(answers.slice(0, 7));
-  // Not before a question has come.
-  expect(both.slice(0, 7)).not.toEqual(tokens.slice(0, 7));
-  expect(both[7]).not.toEqual(answers[7]);
-  expect(await losses("qa", "qa")).toEqual(answers);
-});
-
 test("the stories of a stage are those of its tasks", async () => {
   const stories = await openStories(settings().task, {});
   for (const [stage, task] of [
@@ -179,11 +159,5 @@ test("the notes of a run say what came before", async () => {
   const { notes } = await openStories(settings().task, {});
   expect(notes).toContain(
     "a curriculum comes first: generated stories of tasks 16 until 100 % are right, then real stories of tasks 15 with 0 to 1 bystanders under few names until 100 % are right",
-  );
-  const asked = { ...settings().task, mode: "lm" } as const;
-  const [stage] = asked.curriculum as [Stage];
-  const { notes: told } = await openStories({ ...asked, curriculum: [{ ...stage, mode: "qa" }] }, {});
-  expect(told).toContain(
-    "a curriculum comes first: generated stories of tasks 16 for their answers alone until 100 % are right",
   );
 });
