@@ -1,4 +1,7 @@
-/** Endless stories in language-model mode: tasks are generated as they are needed. */
+/**
+ * Endless stories in language-model mode: tasks are generated as they are needed. Answers are 4 % of the tokens; weighed
+ * like any other they do not bring the memory to chain its reads within so many steps.
+ */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
 import decay from "./catbabi-lm-fwm-decay.ts";
 import endless from "./catbabi-qa-fwm-endless.ts";
@@ -9,6 +12,6 @@ export default catbabiExperiment({
   settings: {
     ...endless.settings,
     task: { ...endless.settings.task, mode: "lm" },
-    training: { ...endless.settings.training, steps: 11_000 },
+    training: { ...endless.settings.training, steps: 7_000, answerWeight: 20 },
   },
 });

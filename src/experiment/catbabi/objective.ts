@@ -23,8 +23,15 @@ const granularity = 16;
 /** Facts per question that are told; of questions with more of them none are. */
 const mostFacts = 3;
 
-/** The window with its targets, and the weight of each in the loss; with the facts of the answers, if these are wanted. */
-export function objectiveOf(batch: Batch, mode: Mode, { facts = false } = {}): Objective {
+/**
+ * The window with its targets, and the weight of each in the loss; with the facts of the answers, if these are wanted. In LM
+ * an answer weighs `answerWeight` times as much as any other token.
+ */
+export function objectiveOf(
+  batch: Batch,
+  mode: Mode,
+  { facts = false, answerWeight = 1 }: { facts?: boolean; answerWeight?: number } = {},
+): Objective {
   const { tokens, padded, batch: B, window: T } = batch;
   const isToken = Float32Array.from(tokens, (token) => (token === padId ? 0 : 1));
   const common = { batch: B, window: T, tokens, ...(padded > 0 ? { mask: isToken } : {}) };
@@ -33,7 +40,9 @@ export function objectiveOf(batch: Batch, mode: Mode, { facts = false } = {}): O
     return { ...common, ...answers, ...(facts ? { facts: factsOf(batch, answers) } : {}) };
   }
   const questions = Int32Array.from(batch.questions.keys()).filter((at) => batch.questions[at]);
-  const everywhere = { ...common, targets: batch.targets, lossMask: isToken, questions, slots: questions };
+  const lossMask = isToken.slice();
+  for (const at of questions) lossMask[at] = answerWeight;
+  const everywhere = { ...common, targets: batch.targets, lossMask, questions, slots: questions };
   if (!facts || questions.length === 0) return everywhere;
   const answers = answersOnly(batch);
   return { ...everywhere, facts: factsOf(batch, answers), factPositions: answers.positions };

@@ -74,6 +74,11 @@ export async function openCatbabi(settings: CatbabiSettings, context: SessionCon
     });
   }
   refuseFacts(settings);
+  if (settings.task.mode === "qa" && settings.training.answerWeight !== 1) {
+    throw new UsageError("training.answerWeight: in question answering nothing but answers is learned", {
+      hint: "set training.answerWeight to 1, or task.mode to lm",
+    });
+  }
   return new CatbabiSession(settings, stories, context);
 }
 
@@ -91,9 +96,15 @@ function refuseFacts({ task, system, training }: CatbabiSettings): void {
   if (why) throw new UsageError(`training.factCoef: ${why}`, { hint: "set training.factCoef to 0" });
 }
 
-function factNotes({ factCoef, factsUntil }: CatbabiSettings["training"]): string[] {
+/** What of the loss is not as usual. */
+function lossNotes({ answerWeight, factCoef, factsUntil }: CatbabiSettings["training"]): string[] {
   const stories = factsUntil === "end" ? "generated stories" : "the curriculum's stories";
-  return factCoef > 0 ? [`of ${stories} it is told which statements answers follow from`] : [];
+  return [
+    ...(answerWeight === 1
+      ? []
+      : [`an answer weighs ${answerWeight} times as much in the loss as another token`]),
+    ...(factCoef > 0 ? [`of ${stories} it is told which statements answers follow from`] : []),
+  ];
 }
 
 class CatbabiSession implements Session {
@@ -123,7 +134,7 @@ class CatbabiSession implements Session {
     this.trainer = new SequenceTrainer(model, { optimizers, clip, emaDecay, factCoef, seed }, options);
     this.evaluator = new SequenceEvaluator(model, options);
     this.curriculum = new Curriculum(settings.task.curriculum);
-    this.data = { identity: stories.identity, notes: [...stories.notes, ...factNotes(training)] };
+    this.data = { identity: stories.identity, notes: [...stories.notes, ...lossNotes(training)] };
   }
 
   async step(step: number): Promise<StepReport> {
@@ -137,7 +148,7 @@ class CatbabiSession implements Session {
     const learningRate = baseRate(optimizer, averaging) * scheduleFactor(schedule, { step, steps, epoch });
     const { stage } = this.curriculum;
     const facts = training.factCoef > 0 && (stage !== undefined || training.factsUntil === "end");
-    const window = objectiveOf(batch, task.mode, { facts });
+    const window = objectiveOf(batch, task.mode, { facts, answerWeight: training.answerWeight });
     const { predicted, nonFinite, fallback, ...values } = await this.trainer.step(window, {
       learningRate,
       averaging,

@@ -115,6 +115,8 @@ const trainingSchema = z.strictObject({
   clip: z.number().min(0),
   /** Decay of the moving average of the weights that evaluation uses; 0: none. */
   emaDecay: z.number().min(0).max(0.99999),
+  /** Weight of an answer in the loss of language-model mode, where any other token has 1. */
+  answerWeight: z.number().min(1).max(1000).default(1),
   /** Weight in the loss of finding the statements that answers of generated stories follow from: `../../train/facts.ts`. */
   factCoef: z.number().min(0).default(0),
   /** Until when these statements are told. */
@@ -180,6 +182,7 @@ export const releasedTraining: CatbabiSettings["training"] = {
   schedule: { name: "constant", warmup: 0 },
   clip: 0,
   emaDecay: 0,
+  answerWeight: 1,
   factCoef: 0,
   factsUntil: "end",
   logEvery: 25,
