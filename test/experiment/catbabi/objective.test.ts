@@ -3,6 +3,8 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Batch } from "../../../src/data/batches.ts";
 import { answerLoss, correctAnswers, objectiveOf } from "../../../src/experiment/catbabi/objective.ts";
+import type { CatbabiSettings } from "../../../src/experiment/catbabi/settings.ts";
+import { openTiny, tinySettings } from "./tinySession.ts";
 
 /** A window with questions at about a fifth of the places, and padding at the end of some rows. */
 function batchOf(batch: number, window: number, seed: number): Batch {
@@ -93,6 +95,39 @@ test("LM: every token but padding weighs 1; the questions are where they are", (
     }),
     { numRuns: 40, seed: 6 },
   );
+});
+
+test("LM: answers may weigh more than other tokens, padding still nothing", () => {
+  fc.assert(
+    fc.property(...sizes, (B, T, seed) => {
+      const cut = batchOf(B, T, seed);
+      const { lossMask, mask } = objectiveOf(cut, "lm", { answerWeight: 20 });
+      const weightOf = (token: number, at: number): number =>
+        token === 0 ? 0 : asked(cut).includes(at) ? 20 : 1;
+      expect([...lossMask]).toEqual([...cut.tokens].map(weightOf));
+      if (mask) expect([...mask]).toEqual([...cut.tokens].map((token) => (token === 0 ? 0 : 1)));
+    }),
+    { numRuns: 40, seed: 8 },
+  );
+});
+
+test("a run learns by these weights and says so; in question answering there is nothing to weigh", async () => {
+  const weighed = (mode: "qa" | "lm", answerWeight: number): CatbabiSettings => {
+    const { task, training, ...rest } = tinySettings({ mode, source: "generated" });
+    return { ...rest, task, training: { ...training, window: 60, answerWeight } };
+  };
+  const first = async (answerWeight: number) => {
+    const session = await openTiny(weighed("lm", answerWeight));
+    const { means } = await session.step(0);
+    await session.release();
+    return { loss: means.loss as number, notes: session.data.notes };
+  };
+  const [plain, heavy] = [await first(1), await first(20)];
+  expect(heavy.loss).not.toBeCloseTo(plain.loss, 4);
+  const note = "an answer weighs 20 times as much in the loss as another token";
+  expect(heavy.notes).toContain(note);
+  expect(plain.notes).not.toContain(note);
+  await expect(openTiny(weighed("qa", 20))).rejects.toThrow(/^training\.answerWeight: in question answering/);
 });
 
 test.each(["qa", "lm"] as const)(
