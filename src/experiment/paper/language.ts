@@ -14,7 +14,7 @@ export function languageTable({ runs }: Results, folder: string): string {
     const found = scoredRuns(runs, name);
     const ours = (split: "valid" | "test"): string => {
       const reachedThere = found.flatMap((run) => perplexityOf(run, split) ?? []);
-      return reachedThere.length > 0 ? withSpread(reachedThere, 2) : notRun;
+      return reachedThere.length > 0 ? withSpread(reachedThere, 2) : missing(runs, name);
     };
     const theirs = (value: number | null): string => value?.toFixed(2) ?? "-";
     const seeds = links(found, folder, (run) => perplexityOf(run, "test")?.toFixed(2));
@@ -24,6 +24,11 @@ export function languageTable({ runs }: Results, folder: string): string {
     ["experiment", "model", "valid, paper", "valid, ours", "test, paper", "test, ours", "results"],
     ...rows,
   ]);
+}
+
+/** What stands for a score of ours that there is none of. */
+function missing(runs: readonly FiledRun[], name: string): string {
+  return runs.some(({ experiment }) => experiment === name) ? "only [first epochs](#epoch-by-epoch)" : notRun;
 }
 
 /** The perplexity on a split, of a score of that split or of all of them. */
@@ -46,7 +51,7 @@ export function appendix({ runs }: Results, folder: string): string {
 
 function oursOf(runs: readonly FiledRun[], name: string, folder: string): string[][] {
   const found = scoredRuns(runs, name);
-  if (found.length === 0) return [[`\`${name}\``, "ours", notRun, notRun, notRun]];
+  if (found.length === 0) return [[`\`${name}\``, "ours", ...new Array<string>(3).fill(missing(runs, name))]];
   return found.map((run) => [
     `\`${name}\``,
     `ours, ${link(run, folder, `seed ${run.seed}`)}`,

@@ -269,6 +269,7 @@ test("language models stand beside the authors' seeds epoch by epoch", async () 
     ...{ date: "2026-01-01", machine: null, steps: 1400, hours: 1, seed: 141 },
     settings: { task: { name: "text" } },
     curves: { valid: [at(0.5, 900), at(1, 333.25), at(2, 222.25)] },
+    score: null,
   };
   writeFileSync(join(folder, "ptb-awd-fwm-seed141.json"), JSON.stringify(filed));
   const { page } = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
@@ -281,6 +282,10 @@ test("language models stand beside the authors' seeds epoch by epoch", async () 
     ].join("\n"),
   );
   expect(page).toContain("`ptb-awd-txl`: not run yet.");
+  const few = "only [first epochs](#epoch-by-epoch)";
+  expect(page).toContain(`| \`ptb-awd-fwm\` | AWD-FWM | 56.76 | ${few} | 54.48 | ${few} |`);
+  expect(page).toContain(`| \`ptb-awd-fwm\` | ours | ${few} | ${few} | ${few} |`);
+  expect(page).toContain("| `ptb-awd-txl` | ours | not run yet | not run yet | not run yet |");
 });
 
 test("a language model that was evaluated alone stands among the small ones, with the settings found for it", async () => {
