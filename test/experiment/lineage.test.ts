@@ -66,7 +66,7 @@ describe("a chain of --init", () => {
   });
 
   test("goes with a packaged model, and on from it; the card says it in all", async () => {
-    const stretch = join(import.meta.dirname, "../../results/stretch-catbabi-qa.json");
+    const stretch = join(import.meta.dirname, "../../results/stretch-catbabi-qa-fwm-real.json");
     const shipped = join(folder, "shipped");
     const argv = ["package", join(folder, "third"), "--out", shipped, "--split", "valid", "--batch", "64"];
     expect((await run([...argv, "--threads", "1", "--further", stretch])).code).toBe(0);
@@ -94,7 +94,7 @@ describe("a chain of --init", () => {
   test("of a model without provenance has what its folder says", async () => {
     const { config, model, files } = await loadModelFolder("catbabi-qa");
     const { [provenanceFile]: provenance, ...rest } = files;
-    expect(parseChain(new TextDecoder().decode(provenance))).toHaveLength(1);
+    expect(parseChain(new TextDecoder().decode(provenance))).toHaveLength(2);
     const bare = await saveModelFolder(join(folder, "bare"), { config, model, files: rest, step: 321 });
     const [only, ...others] = await chainOf(await loadModelFolder(bare));
     expect(others).toEqual([]);

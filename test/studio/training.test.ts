@@ -174,8 +174,12 @@ describe("a run that is started from the page", () => {
   });
 
   test("is resumed to its end", async () => {
-    const detail = (await send(running.port, { path: `/api/run?run=${name}` })).json<RunDetail>();
-    expect(detail.resumeCommand).toBe(`fwm train --resume ${join(runs, name)}`);
+    const look = async () => (await send(running.port, { path: `/api/run?run=${name}` })).json<RunDetail>();
+    // The index of runs is looked through now and then.
+    await expect
+      .poll(async () => (await look()).resumeCommand, { timeout: 30_000 })
+      .toBe(`fwm train --resume ${join(runs, name)}`);
+    const detail = await look();
     const steps = detail.run.step + 2;
     const job = (await post(routes.trainResume.path, { run: name, steps })).json<Job>();
     expect(job.command).toBe(`fwm train --resume ${join(runs, name)} --steps ${steps}`);
