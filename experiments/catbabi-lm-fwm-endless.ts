@@ -1,5 +1,5 @@
 /**
- * Endless stories in language-model mode: tasks are generated as they are needed. Answers are 4 % of the tokens; weighed
+ * Endless stories in language-model mode: tasks are generated as they are needed. Answers are 3.5 % of the tokens; weighed
  * like any other they do not bring the memory to chain its reads within so many steps.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";

@@ -1,7 +1,7 @@
 /**
  * Endless stories, and once ordinary ones are learned, half of the generated ones are harder than bAbI's: facts up to 100
  * sentences back, five things, maps of nine rooms, chains of five statements, stories without an end mark between them.
- * Harder ones from the beginning hold everything back: docs/infinite-catbabi.md. With `--init <a run of endless stories>` they
+ * What they teach: docs/infinite-catbabi.md. With `--init <a run of endless stories>` they
  * begin after the first validation.
  */
 import { catbabiExperiment } from "../src/experiment/catbabi/settings.ts";
