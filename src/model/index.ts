@@ -40,6 +40,7 @@ export { type LstmSettings, lstmDefaults, lstmModel } from "./lstmModel.ts";
 export { type NormWeights, norm, normWeights } from "./norm.ts";
 export { buildSystem, registerSystem, type SystemSettings, systemNames, systemSchema } from "./registry.ts";
 export {
+  blockedAttention,
   causalMask,
   joinHeads,
   type RelativeAttentionInputs,

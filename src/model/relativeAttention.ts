@@ -13,12 +13,14 @@
  */
 import {
   add,
+  concat,
   constant,
   matmul,
   mul,
   pad,
   relativeShiftPadded,
   reshape,
+  slice,
   softmax,
   type Tensor,
   transpose,
@@ -53,6 +55,40 @@ export function relativeAttention({ q, k, v, r, u, w, mask, dropout }: RelativeA
   const position = matmul(mul(add(q, w), scale), pad(r, -2, 1, 0), { transB: true });
   const P = softmax(add(add(content, relativeShiftPadded(position)), mask));
   return { y: matmul(dropout ? dropout(P) : P, v), P };
+}
+
+/**
+ * The attended values with the queries in `blocks`: a block meets the keys up to its last query, and none of those that
+ * its mask would hide. The result is the same; of two blocks over a window without memory the scores are a quarter fewer.
+ * Dropout is asked for each block by its number.
+ */
+export function blockedAttention(
+  { q, k, v, r, mask, dropout, ...biases }: BlockedAttentionInputs,
+  blocks: number,
+): Tensor {
+  const [queries, keys] = [q.shape.at(-2)!, k.shape.at(-2)!];
+  const size = Math.ceil(queries / blocks);
+  const ys = Array.from({ length: Math.ceil(queries / size) }, (_, block) => {
+    const [from, to] = [block * size, Math.min((block + 1) * size, queries)];
+    const seen = keys - queries + to;
+    const { y } = relativeAttention({
+      ...biases,
+      q: slice(q, -2, from, to),
+      k: slice(k, -2, 0, seen),
+      v: slice(v, -2, 0, seen),
+      // The longest distances come first.
+      r: slice(r, -2, keys - seen),
+      mask: slice(slice(mask, -2, from, to), -1, 0, seen),
+      ...(dropout ? { dropout: (P) => dropout(P, block) } : {}),
+    });
+    return y;
+  });
+  return ys.length === 1 ? ys[0]! : concat(ys, -2);
+}
+
+/** What `blockedAttention` takes: the same, with dropout by block. */
+export interface BlockedAttentionInputs extends Omit<RelativeAttentionInputs, "dropout"> {
+  readonly dropout?: (P: Tensor, block: number) => Tensor;
 }
 
 /**

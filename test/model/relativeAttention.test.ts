@@ -4,6 +4,7 @@ import { grad } from "../../src/compile/grad.ts";
 import { input, mul, relativeShift, sum, type Tensor } from "../../src/graph/index.ts";
 import type { Value } from "../../src/graph/op.ts";
 import {
+  blockedAttention,
   causalMask,
   hidden,
   joinHeads,
@@ -129,6 +130,71 @@ test.each([
       arrays[name],
     );
     expectClose(grads[i]!.data, numeric, { rtol: 1e-6, atol: 1e-8, label: `gradient of ${name}` });
+  });
+});
+
+test.each([
+  { q: 5, k: 5, blocks: 2, lengths: [3, 2] },
+  { q: 7, k: 12, blocks: 3, lengths: [3, 3, 1] },
+  { q: 4, k: 6, blocks: 4, lengths: [1, 1, 1, 1] },
+  { q: 3, k: 3, blocks: 1, lengths: [3] },
+])("queries in blocks attend as they do together, %o", ({ q, k, blocks, lengths }) => {
+  const [B, h, d] = [2, 3, 2];
+  const shapes = {
+    q: [B, h, q, d],
+    k: [B, h, k, d],
+    v: [B, h, k, d],
+    r: [1, h, k, d],
+    u: [h, 1, d],
+    w: [h, 1, d],
+  };
+  const names = Object.keys(shapes) as (keyof typeof shapes)[];
+  const tensors = Object.fromEntries(names.map((name) => [name, input(name, shapes[name])])) as Record<
+    keyof typeof shapes,
+    Tensor
+  >;
+  // Two keys of the second row are hidden from all its queries.
+  const mask = input("mask", [B, 1, q, k]);
+  const future = interpret([causalMask(q, k)], new Map())[0]!.data;
+  const seen = Float64Array.from({ length: B * q * k }, (_, at) =>
+    at >= q * k && at % k < Math.min(2, k - q) ? hidden : future[at % (q * k)]!,
+  );
+  const values = new Map<Tensor, Value>([
+    [mask, { shape: [B, 1, q, k], data: seen }],
+    ...names.map((name, i) => [tensors[name], normals(shapes[name], i + 1)] as const),
+  ]);
+  const asked: [number, number[]][] = [];
+  const inBlocks = blockedAttention(
+    {
+      ...tensors,
+      mask,
+      dropout(P, block) {
+        asked.push([block, [...P.shape]]);
+        return P;
+      },
+    },
+    blocks,
+  );
+  const { y } = relativeAttention({ ...tensors, mask });
+  let end = k - q;
+  expect(asked).toEqual(
+    lengths.map((length, block) => {
+      end += length;
+      return [block, [B, h, length, end]];
+    }),
+  );
+  const coefficients = input("coef", y.shape);
+  values.set(coefficients, normals(y.shape, 9));
+  const all = (out: Tensor): Tensor[] => [
+    out,
+    ...grad(
+      sum(mul(out, coefficients)),
+      names.map((name) => tensors[name]),
+    ),
+  ];
+  const want = interpret(all(y), values);
+  interpret(all(inBlocks), values).forEach(({ data }, i) => {
+    expectClose(data, want[i]!.data, { rtol: 1e-11, atol: 1e-13, label: ["y", ...names][i]! });
   });
 });
 
