@@ -13,16 +13,7 @@
  */
 import { z } from "zod";
 import { awdFlops, awdLstmPtb, awdLstmWt2, awdModel, awdSettings, type TopLayer } from "./awdLstm.ts";
-import {
-  type FwmSizes,
-  type FwmVariant,
-  fastWeightShape,
-  fwmStep,
-  fwmVariants,
-  fwmWeights,
-  keysOf,
-  traceOf,
-} from "./fwm.ts";
+import { type FwmSizes, fastWeightShape, fwmStep, fwmVariants, fwmWeights, keysOf, traceOf } from "./fwm.ts";
 import { fwmWindow } from "./fwmWindow.ts";
 import { type System, size, type Work } from "./sequence.ts";
 
@@ -37,6 +28,8 @@ const schema = z.strictObject({
   variant: z.enum(keysOf(fwmVariants)),
   /** Tokens per chunk of the parallel form; a matter of speed only. */
   chunk: z.int().min(1).max(4096),
+  /** What W_o and b_o start from: with zeros training starts as AWD-LSTM's does. */
+  outInit: z.enum(["pytorch", "zeros"]).default("pytorch"),
 });
 
 /** Settings of the system. */
@@ -47,7 +40,7 @@ export const awdFwmSystem: System<AwdFwmSettings> = {
   schema,
   build: (settings) => {
     const sizes = { hidden: settings.embedding, memory: settings.memory, reads: settings.reads };
-    return awdModel(settings, fwmTop(sizes, fwmVariants[settings.variant], settings.chunk));
+    return awdModel(settings, fwmTop(sizes, settings));
   },
   flops,
 };
@@ -62,6 +55,7 @@ export const awdFwmPtb: AwdFwmSettings = {
   reads: 3,
   variant: "releasedLanguageModel",
   chunk: 40,
+  outInit: "pytorch",
 };
 
 /** The authors' settings for WikiText-2: 33,659,503 weights. */
@@ -72,8 +66,8 @@ export const awdFwmWt2: AwdFwmSettings = {
 };
 
 /** A memory as the top layer of an AWD-LSTM. */
-function fwmTop(sizes: FwmSizes, variant: FwmVariant, chunk: number): TopLayer {
-  const memory = fwmWeights("fwm", sizes, variant);
+function fwmTop(sizes: FwmSizes, { variant, chunk, outInit }: AwdFwmSettings): TopLayer {
+  const memory = fwmWeights("fwm", sizes, fwmVariants[variant], outInit);
   return {
     parameters: [memory.write, memory.read, memory.out].flatMap(({ W, b }) => (b ? [W, b] : [W])),
     recurrent: [{ name: "F", shape: (B) => fastWeightShape(memory, B) }],

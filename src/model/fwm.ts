@@ -19,6 +19,7 @@ import {
   add,
   concat,
   div,
+  type Initial,
   layerNorm,
   matmul,
   max,
@@ -114,6 +115,9 @@ export interface FwmSizes {
   readonly reads: number;
 }
 
+/** What the output map W_o, b_o starts from: PyTorch's numbers, or zeros, so that the memory says nothing at first. */
+export type OutInit = "pytorch" | "zeros";
+
 /** The slow weights of a memory. */
 export interface FwmWeights extends FwmSizes {
   readonly variant: FwmVariant;
@@ -125,8 +129,14 @@ export interface FwmWeights extends FwmSizes {
 }
 
 /** Declares the slow weights. */
-export function fwmWeights(name: string, sizes: FwmSizes, variant: FwmVariant): FwmWeights {
+export function fwmWeights(
+  name: string,
+  sizes: FwmSizes,
+  variant: FwmVariant,
+  outInit: OutInit = "pytorch",
+): FwmWeights {
   const { hidden: H, memory: D, reads } = sizes;
+  const zeros: Initial = { kind: "zeros" };
   // Glorot's uniform rule with the fan-out of one part, as in all three released programs.
   const weight = symmetric(Math.sqrt(6 / (H + D)));
   const { biases: bias } = variant;
@@ -135,7 +145,11 @@ export function fwmWeights(name: string, sizes: FwmSizes, variant: FwmVariant): 
     variant,
     write: linearWeights(`${name}.write`, { in: H, out: 3 * D + 1 }, { bias, weight }),
     read: linearWeights(`${name}.read`, { in: H, out: (1 + reads) * D }, { bias, weight }),
-    out: linearWeights(`${name}.out`, { in: D, out: H }, { bias }),
+    out: linearWeights(
+      `${name}.out`,
+      { in: D, out: H },
+      outInit === "zeros" ? { bias, weight: zeros, biasInit: zeros } : { bias },
+    ),
   };
 }
 
