@@ -19,6 +19,7 @@ import { buildSystem } from "../../src/model/registry.ts";
 import { countWeights, type SequenceModel } from "../../src/model/sequence.ts";
 import { nodeRuntime } from "../../src/runtime/node.ts";
 import { interpret } from "../../src/runtime/oracle.ts";
+import { State } from "../../src/runtime/state.ts";
 import { asgd, sgd } from "../../src/train/optimizers.ts";
 import { SequenceTrainer } from "../../src/train/sequenceTrainer.ts";
 import { expectClose, normals } from "../support/check.ts";
@@ -322,6 +323,36 @@ describe.each(["awd-lstm", "awd-fwm"] as const)("%s", (system) => {
     const rows = [2, 6, 1, 7].flatMap((at) => [...all!.data.subarray(at * 13, (at + 1) * 13)]);
     expectClose(picked!.data, rows, exact);
   });
+});
+
+test("a memory whose output map starts from zeros starts as AWD-LSTM, and not otherwise", () => {
+  const [T, B] = [5, 2];
+  const tokens = input("tokens", [T, B], "i32");
+  const text: Value = { shape: [T, B], data: Float64Array.from({ length: T * B }, (_, i) => (i * 5) % 13) };
+  const logitsOf = (model: SequenceModel): ArrayLike<number> => {
+    const drawn = new State(1);
+    for (const parameter of model.parameters) drawn.declare(stateAttrs(parameter)!);
+    const states = model.recurrent.map(({ name, shape }) => input(`before.${name}`, shape(B)));
+    const given = new Map<Tensor, Value>([
+      [tokens, text],
+      ...states.map((tensor) => [tensor, normals(tensor.shape, 0, 0)] as const),
+      ...model.parameters.map((tensor) => {
+        const { data } = drawn.get(stateAttrs(tensor)!.name);
+        return [tensor, { shape: tensor.shape, data: Float64Array.from(data as Float32Array) }] as const;
+      }),
+    ]);
+    return interpret([model.window({ tokens, state: states, training: false }).logits], given)[0]!.data;
+  };
+  const lstm = logitsOf(small("awd-lstm"));
+  const withMemory = (outInit: "pytorch" | "zeros"): ArrayLike<number> =>
+    logitsOf(
+      awdFwmSystem.build({
+        ...awdFwmPtb,
+        ...{ ...sizes, dropout: noDropout, memory: 3, chunk: 2, outInit },
+      }),
+    );
+  expectClose(withMemory("zeros"), lstm, exact);
+  expect(withMemory("pytorch")).not.toEqual(lstm);
 });
 
 test("weight counts are the published ones", () => {
