@@ -1,6 +1,6 @@
 /** The three systems on Penn Treebank at a size that a laptop trains: about three million weights and an hour of one core each. */
 import { type TextSettings, textExperiment, textSmoke } from "../src/experiment/text/settings.ts";
-import { awdFwmPtb } from "../src/model/awdFwm.ts";
+import { type AwdFwmSettings, awdFwmPtb } from "../src/model/awdFwm.ts";
 import { awdLstmPtb } from "../src/model/awdLstm.ts";
 import { awdTxlPtb } from "../src/model/awdTxl.ts";
 import lstm from "./ptb-awd-lstm.ts";
@@ -45,13 +45,20 @@ export const ptbLstmSmall = textExperiment({
   smoke: { ...textSmoke, system: { vocabulary: 200, embedding: 16, hidden: 24 } },
 });
 
+/** The memory says nothing at first, and its output map learns slowly: docs/language-modelling.md. */
+export const smallFwm: AwdFwmSettings = {
+  ...awdFwmPtb,
+  ...sizes,
+  embeddingRange: awdLstmPtb.embeddingRange,
+  outInit: "zeros",
+};
+
 /** 3,065,825 weights. */
 export const ptbFwmSmall = textExperiment({
   description: "Penn Treebank, AWD-FWM of three million weights",
-  // The memory says nothing at first, and its output map learns slowly: docs/language-modelling.md.
   settings: {
     task,
-    system: { ...awdFwmPtb, ...sizes, embeddingRange: awdLstmPtb.embeddingRange, outInit: "zeros" },
+    system: smallFwm,
     training: smallTraining(4_700, 4e-3, { "fwm.out.W": 0.02, "fwm.out.b": 0.02 }),
   },
   smoke: { ...textSmoke, system: { vocabulary: 200, embedding: 16, hidden: 24, memory: 8 } },

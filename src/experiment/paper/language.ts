@@ -124,7 +124,7 @@ export function smallLanguageTable({ runs, languages }: Results, folder: string)
           `${((run.steps * batch * window) / 1e6).toFixed(1)} M`,
           processorMinutes(run)?.toFixed(0) ?? "-",
           ...perplexitiesOf(run.score!).map(shown),
-          link(run, folder, `seed ${run.seed}`),
+          link(run, folder),
         ];
       });
       return [
