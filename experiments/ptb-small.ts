@@ -1,4 +1,4 @@
-/** The three systems on Penn Treebank at a size that a laptop trains: about three million weights and an hour of one core each. */
+/** The three systems on Penn Treebank at a size that a laptop trains: about three million weights and twenty minutes of one core each. */
 import { type TextSettings, textExperiment, textSmoke } from "../src/experiment/text/settings.ts";
 import { type AwdFwmSettings, awdFwmPtb } from "../src/model/awdFwm.ts";
 import { awdLstmPtb } from "../src/model/awdLstm.ts";
@@ -59,7 +59,7 @@ export const ptbFwmSmall = textExperiment({
   settings: {
     task,
     system: smallFwm,
-    training: smallTraining(4_700, 4e-3, { "fwm.out.W": 0.02, "fwm.out.b": 0.02 }),
+    training: smallTraining(5_500, 4e-3, { "fwm.out.W": 0.02, "fwm.out.b": 0.02 }),
   },
   smoke: { ...textSmoke, system: { vocabulary: 200, embedding: 16, hidden: 24, memory: 8 } },
 });
@@ -82,7 +82,7 @@ export const ptbTxlSmall = textExperiment({
         ...{ attention: 0.1, projection: 0.1, feedForward: 0.1 },
       },
     },
-    training: smallTraining(2_800, 1e-3),
+    training: smallTraining(3_300, 1e-3),
   },
   smoke: {
     ...textSmoke,

@@ -20,7 +20,8 @@ async function plan(system: string, experiment = `catbabi-qa-${system}`, extra: 
 }
 
 test("there is one for every system of the comparison", () => {
-  expect(names.sort()).toEqual(["delta-net", "fwm", "jbfw", "lstm", "mnm", "txl"]);
+  const small = ["ptb-fwm-small", "ptb-lstm-small", "ptb-txl-small"];
+  expect(names.sort()).toEqual(["delta-net", "fwm", "jbfw", "lstm", "mnm", ...small, "txl"]);
 });
 
 describe("members and budgets", () => {
@@ -35,6 +36,15 @@ describe("members and budgets", () => {
     const members = await plan(system);
     expect(members).toHaveLength(count);
     expect(new Set(members.map((member) => member.steps))).toEqual(new Set([steps]));
+  });
+
+  test.each([
+    ["ptb-lstm-small", 5_500],
+    ["ptb-fwm-small", 5_500],
+    ["ptb-txl-small", 3_300],
+  ])("%s: twelve members, as every small language model has, %i steps", async (name, steps) => {
+    const members = await plan(name, name);
+    expect([members.length, members[0]!.name, members[0]!.steps]).toEqual([12, "base", steps]);
   });
 
   test("the small experiments take them too", async () => {
