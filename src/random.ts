@@ -130,19 +130,48 @@ export function permutation(key: RandomKey, count: number): Uint32Array {
 
 /** Draws for a stretch of a mask: enough to make calls rare, few enough to stay in the processor's first cache. */
 const stretch = new Int32Array(512);
-const halves = new Uint16Array(stretch.buffer);
+const stretchBytes = new Uint8Array(stretch.buffer);
+/** What they say of the elements, four in a word. */
+const kept = new Int32Array(stretch.length);
+const keptBytes = new Uint8Array(kept.buffer);
 
 /**
  * Writes 1 with probability `keep` and 0 otherwise: the dropout mask.
  *
- * One draw serves four elements with 16 bits each, so the probability is a multiple of 2^-16.
+ * The probability is a multiple of 2^-16. An element has one byte of a draw, which is compared with the upper byte of
+ * that multiple; where the two are equal, once in 256 elements, the lower byte is compared with one of a draw of its own.
+ * Four bytes are compared at once: with `low7(x)` the lower seven bits of a byte, x < y where low7(x) < low7(y), unless
+ * their uppermost bits differ and decide. (x | 128) - low7(y) keeps its uppermost bit where low7(x) ≥ low7(y), and never
+ * borrows from the next byte.
  */
 export function fillMask(into: Uint8Array, keep: number, key: RandomKey): void {
   const threshold = Math.round(keep * 0x10000);
-  for (let begin = 0; begin < into.length; begin += halves.length) {
-    threefry(stretch, key.a, key.b, begin >>> 2, 0);
-    const count = Math.min(halves.length, into.length - begin);
-    // The sign bit of the difference: a comparison would be a branch that the processor cannot predict.
-    for (let i = 0; i < count; i++) into[begin + i] = (halves[i]! - threshold) >>> 31;
+  if (threshold >= 0x10000) {
+    into.fill(1);
+    return;
+  }
+  const upper = threshold >>> 8;
+  const lower = threshold & 0xff;
+  const low7 = (upper & 0x7f) * 0x01010101;
+  for (let begin = 0; begin < into.length; begin += stretchBytes.length) {
+    threefry(stretch, key.a, key.b, begin >>> 3, 0);
+    if (upper < 0x80) {
+      for (let i = 0; i < stretch.length; i++) {
+        const x = stretch[i]!;
+        kept[i] = (~(((x | 0x80808080) - low7) | x) >>> 7) & 0x01010101;
+      }
+    } else {
+      for (let i = 0; i < stretch.length; i++) {
+        const x = stretch[i]!;
+        kept[i] = (~(((x | 0x80808080) - low7) & x) >>> 7) & 0x01010101;
+      }
+    }
+    const count = Math.min(stretchBytes.length, into.length - begin);
+    into.set(count < keptBytes.length ? keptBytes.subarray(0, count) : keptBytes, begin);
+    if (lower === 0) continue;
+    for (let i = stretchBytes.indexOf(upper); i >= 0 && i < count; i = stretchBytes.indexOf(upper, i + 1)) {
+      threefry(words, key.a, key.b, begin + i, 1);
+      into[begin + i] = ((words[0]! & 0xff) - lower) >>> 31;
+    }
   }
 }

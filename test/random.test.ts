@@ -216,12 +216,12 @@ describe("masks", () => {
     return mask;
   }
 
-  test("ones and zeros at the rate asked for, in each of the four places of a draw", () => {
-    for (const keep of [0.05, 0.3, 0.5, 0.9, 0.999]) {
-      const mask = maskOf(2 * draws, keep);
+  test("ones and zeros at the rate asked for, in each of the eight places of a draw", () => {
+    for (const keep of [0.002, 0.05, 0.3, 0.5, 0.501, 0.9, 0.999]) {
+      const mask = maskOf(4 * draws, keep);
       expect(new Set(mask)).toEqual(new Set([0, 1]));
-      for (const place of [0, 1, 2, 3]) {
-        const ones = mask.reduce((total, x, i) => total + (i % 4 === place ? x : 0), 0);
+      for (let place = 0; place < 8; place++) {
+        const ones = mask.reduce((total, x, i) => total + (i % 8 === place ? x : 0), 0);
         const n = draws / 2;
         // Five standard deviations of n tosses, and the 2^-17 by which the probability is rounded.
         const bound = 5 * Math.sqrt(n * keep * (1 - keep)) + n / 2 ** 17;
@@ -234,26 +234,33 @@ describe("masks", () => {
     expect(maskOf(1001, 1).every((x) => x === 1)).toBe(true);
   });
 
-  test("an element is kept where its 16 bits are below the rate", () => {
-    const key = keyOf(9, "mask");
-    const words = new Int32Array(2);
-    const mask = maskOf(4099, 0.3, key);
-    for (let i = 0; i < mask.length; i++) {
-      threefry(words, key.a, key.b, i >> 2, 0);
-      const half = (words[(i >> 1) & 1]! >>> (16 * (i & 1))) & 0xffff;
-      expect(mask[i], `element ${i}`).toBe(half < 19661 ? 1 : 0);
-    }
-  });
+  // Upper bytes below, at and above 128, with and without a lower byte; 0.001 rounds to 66 of 65,536.
+  test.each([0.001, 0.3, 0.4999, 0.5, 0.501, 0.75, 0.9, 0.9999])(
+    "keep %d: an element is kept where its two bytes, the upper from a shared draw, are below the rate",
+    (keep) => {
+      const key = keyOf(9, "mask");
+      const words = new Int32Array(2);
+      const threshold = Math.round(keep * 0x10000);
+      const mask = maskOf(9001, keep, key);
+      for (let i = 0; i < mask.length; i++) {
+        threefry(words, key.a, key.b, i >> 3, 0);
+        const upper = (words[(i >> 2) & 1]! >>> (8 * (i & 3))) & 0xff;
+        threefry(words, key.a, key.b, i, 1);
+        const bytes = 256 * upper + (words[0]! & 0xff);
+        expect(mask[i], `element ${i}`).toBe(bytes < threshold ? 1 : 0);
+      }
+    },
+  );
 
-  test("the four elements of one draw are independent", () => {
+  test("neighbouring elements of a draw are independent", () => {
     const mask = maskOf(4 * draws, 0.5);
     const fours = histogram((i) => Number.parseInt(mask.subarray(4 * i, 4 * i + 4).join(""), 2), 16);
     expect(chiSquare(fours, draws / 16)).toBeLessThan(chiSquareLimit(15));
   });
 
   test("a longer mask begins like a shorter one, odd lengths included", () => {
-    for (const size of [1, 3, 7, 64, 1025]) {
-      expect(maskOf(size, 0.5)).toEqual(maskOf(3000, 0.5).slice(0, size));
+    for (const size of [1, 3, 7, 64, 2047, 2049, 5001]) {
+      expect(maskOf(size, 0.3)).toEqual(maskOf(9000, 0.3).slice(0, size));
     }
   });
 

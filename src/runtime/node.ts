@@ -5,7 +5,7 @@ import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import * as ort from "onnxruntime-node";
 import { UsageError } from "../errors.ts";
-import { ortRuntime } from "./ort.ts";
+import { ortRuntime, withoutSlowFusions } from "./ort.ts";
 import type { Device, Runtime } from "./runtime.ts";
 
 /** Threads that are used by default. */
@@ -33,7 +33,10 @@ export const nodeRuntime: Runtime = ortRuntime({
       logSeverityLevel: 3,
       ...(profile ? { enableProfiling: true, profileFilePrefix: profile } : {}),
       // Values that have faded below 1e-38 make arithmetic up to a hundred times slower and mean nothing here.
-      extra: { session: { set_denormal_as_zero: "1", force_spinning_stop: stopSpinning ? "1" : "0" } },
+      extra: {
+        session: { set_denormal_as_zero: "1", force_spinning_stop: stopSpinning ? "1" : "0" },
+        optimization: withoutSlowFusions,
+      },
     };
   },
 });

@@ -25,6 +25,12 @@ export interface OrtBuild {
   sessionOptions(options: SessionOptions): InferenceSession.SessionOptions;
 }
 
+/**
+ * An addition and a layer norm stay two operators. ONNX Runtime would make one of them, SkipLayerNormalization, whose
+ * loops over a row are not vectorized: docs/decisions.md has the times.
+ */
+export const withoutSlowFusions = { disable_specified_optimizers: "SkipLayerNormFusion" } as const;
+
 const ortTypes = { f32: "float32", i32: "int32", i64: "int64", bool: "bool" } as const satisfies Record<
   DType,
   Tensor.Type

@@ -5,7 +5,7 @@
  */
 import * as ort from "onnxruntime-web/wasm";
 import { UsageError } from "../errors.ts";
-import { ortRuntime } from "./ort.ts";
+import { ortRuntime, withoutSlowFusions } from "./ort.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** ONNX Runtime for the browser. Results are copied out of its memory: the API has no other way. */
@@ -17,7 +17,12 @@ export const webRuntime: Runtime = ortRuntime({
     if (device !== "wasm") throw new UsageError(`device ${device} is not available in a browser; use wasm`);
     if (profile) throw new UsageError("profiles are written in Node only");
     settleThreads(threads);
-    return { executionProviders: ["wasm"], graphOptimizationLevel: "all", logSeverityLevel: 3 };
+    return {
+      executionProviders: ["wasm"],
+      graphOptimizationLevel: "all",
+      logSeverityLevel: 3,
+      extra: { optimization: withoutSlowFusions },
+    };
   },
 });
 
