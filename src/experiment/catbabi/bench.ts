@@ -1,6 +1,6 @@
 /** How fast a training step on catbAbI is: batch, forward, backward, optimizer and carried state together. */
 import { timedBesidePeak } from "../../bench/peak.ts";
-import { profileParts } from "../../bench/profile.ts";
+import { profileParts, sharesOf } from "../../bench/profile.ts";
 import { StreamBatcher } from "../../data/batches.ts";
 import { generatedSource } from "../../data/streams.ts";
 import { buildSystem, systemFlops } from "../../model/registry.ts";
@@ -57,7 +57,7 @@ async function partsOf(
   stepMs: number,
   threads: { threads?: number },
 ): Promise<Record<string, number>> {
-  const steps = 4;
+  const steps = 6;
   let building = 0;
   const totals = await profileParts(async (profile) => {
     const trainer = openTrainer(settings, { ...threads, profile });
@@ -69,16 +69,7 @@ async function partsOf(
       await trainer.step(window, { learningRate: rateOf(settings), key: { seed: 1, step } });
     }
     await trainer.release();
-  }, partOf);
+  });
   const data = building / steps;
-  const all = [...totals.values()].reduce((a, b) => a + b, 0);
-  const shares = [...totals].map(([part, time]) => [part, (time / all) * (stepMs - data)] as const);
-  return { ...Object.fromEntries(shares), data };
-}
-
-/** The scope a node of the program was built in: `fwm/write`, `lstm`, `optimizer`. */
-function partOf(node: string): string {
-  const scopes = node.split("/").slice(0, -1);
-  if (scopes.length === 0) return "other";
-  return scopes[0] === "fwm" && scopes[1] ? scopes[1] : scopes[0]!;
+  return { ...sharesOf(totals, stepMs - data), data };
 }

@@ -31,8 +31,13 @@ const stateSchema = z.strictObject({
   validLosses: z.array(z.number()),
 });
 
+/** How a session is opened; with a `profile`, what the runtime measures of its training steps is written under this prefix. */
+interface TextContext extends SessionContext {
+  readonly profile?: string;
+}
+
 /** Opens the text and builds the system that settings describe. */
-export async function openTextSession(settings: TextSettings, context: SessionContext): Promise<Session> {
+export async function openTextSession(settings: TextSettings, context: TextContext): Promise<Session> {
   const corpus = await openCorpus(settings, context.env);
   try {
     return new TextSession(settings, corpus, context);
@@ -51,7 +56,7 @@ class TextSession implements Session {
   constructor(
     private readonly settings: TextSettings,
     readonly data: Corpus,
-    { threads, device }: SessionContext,
+    { threads, device, profile }: TextContext,
   ) {
     const { system, training } = settings;
     const options = {
@@ -64,7 +69,11 @@ class TextSession implements Session {
     this.batcher = this.openBatcher();
     const { clip, emaDecay, seed } = training;
     const optimizers = optimizersOf(training.optimizer);
-    this.trainer = new SequenceTrainer(buildSystem(system), { optimizers, clip, emaDecay, seed }, options);
+    this.trainer = new SequenceTrainer(
+      buildSystem(system),
+      { optimizers, clip, emaDecay, seed },
+      { ...options, ...(profile ? { profile } : {}) },
+    );
     this.evaluator = new SequenceEvaluator(buildSystem(evaluationSystem(settings)), options);
   }
 

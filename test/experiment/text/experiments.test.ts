@@ -103,8 +103,12 @@ test("is benched without any files, in windows of one length", async () => {
   const settings = smokeOf("ptb-awd-fwm");
   const [row] = text.benchRows(settings, { steps: 1 });
   expect(row!.label).toEqual({ system: "awd-fwm", batch: 4, window: 20 });
-  const { perSecond, stepMs, gflops, shareOfPeak } = await text.bench(row!, { steps: 2, threads: 1 });
+  const { perSecond, stepMs, gflops, shareOfPeak, parts } = await text.bench(row!, { steps: 2, threads: 1 });
   expect(perSecond).toBeCloseTo((1000 * 4 * 20) / stepMs, 6);
   expect(gflops).toBeGreaterThan(0);
   expect(shareOfPeak!.most).toBeLessThan(1);
+  // Where the time goes: among others to the LSTM, the memory's writes and reads, the softmax and the optimizer.
+  expect(Object.keys(parts)).toEqual(expect.arrayContaining(["write", "read", "output", "optimizer"]));
+  const all = Object.values(parts).reduce((a, b) => a + b, 0);
+  expect(all).toBeCloseTo(stepMs, 6);
 });
