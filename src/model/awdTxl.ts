@@ -53,6 +53,7 @@ import {
   reshape,
   scoped,
   slice,
+  split,
   state,
   stopGradient,
   sub,
@@ -340,27 +341,23 @@ export function awdTxlModel(settings: AwdTxlSettings): SequenceModel {
     const hd = heads * headSize;
     const all = M ? concat([stopGradient(M), X], 1) : X;
     const projected = lockedRows(linear(qkv, all), p.projection, `${name}.qkv`);
-    const [q, keys, values] = [0, 1, 2].map((i) => slice(projected, -1, i * hd, (i + 1) * hd)) as [
-      Tensor,
-      Tensor,
-      Tensor,
-    ];
+    const [q, keys, values] = split(projected, 3) as [Tensor, Tensor, Tensor];
     const k = all.shape[1]!;
-    const split = (x: Tensor): Tensor => splitHeads(x, heads);
+    const byHead = (x: Tensor): Tensor => splitHeads(x, heads);
     let r: Tensor; // [1, h, k, d]
     let [u, w] = given ? [given.u, given.w].map((x) => unsqueeze(x, 1)) : [];
-    if (position) r = split(linear(position, R));
+    if (position) r = byHead(linear(position, R));
     else {
       const fromR = lockedRows(linear(qkv, R), p.projection, `${name}.positions`);
-      r = split(slice(fromR, -1, hd, 2 * hd));
+      r = byHead(slice(fromR, -1, hd, 2 * hd));
       // The query of distance 0, the last one: [1, 1, hd] → [h, 1, d]
       u = w = reshape(slice(slice(fromR, -1, 0, hd), 1, k - 1), [heads, 1, headSize]);
     }
     const y = blockedAttention(
       {
-        q: split(slice(q, 1, k - wanted)),
-        k: split(keys),
-        v: split(values),
+        q: byHead(slice(q, 1, k - wanted)),
+        k: byHead(keys),
+        v: byHead(values),
         r,
         u: u!,
         w: w!,

@@ -149,13 +149,20 @@ export function deltaWindow(vectors: DeltaVectors, S: Tensor, chunk: number): { 
   // U = values - fromStart S
   const values = matmul(solve, mul(beta, v));
   const fromStart = matmul(solve, keys);
-  const at = (x: Tensor, c: number): Tensor =>
-    reshape(slice(x, -3, c, c + 1), [...x.shape.slice(0, -3), ...x.shape.slice(-2)]);
+  const byChunk = (x: Tensor): Tensor[] => split(x, count, -3).map((part) => squeeze(part, -3));
+  const chunks = [values, fromStart, q, scores, k].map(byChunk);
   let memory = S;
   const o = Array.from({ length: count }, (_, c) => {
-    const U = sub(at(values, c), matmul(at(fromStart, c), memory));
-    const read = add(matmul(at(q, c), memory), matmul(at(scores, c), U));
-    memory = add(memory, matmul(at(k, c), U, { transA: true }));
+    const [v, start, query, score, key] = chunks.map((parts) => parts[c]!) as [
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+      Tensor,
+    ];
+    const U = sub(v, matmul(start, memory));
+    const read = add(matmul(query, memory), matmul(score, U));
+    memory = add(memory, matmul(key, U, { transA: true }));
     return read;
   });
   return { o: slice(concat(o, -2), -2, 0, T), S: memory };

@@ -35,6 +35,7 @@ import {
   scan,
   scoped,
   slice,
+  split,
   squeeze,
   state,
   sub,
@@ -126,8 +127,10 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
     let before: Tensor | undefined; // states of the chunks so far, [b, t, N]
     const hs: Tensor[] = [];
     const gs: Tensor[] = [];
-    for (let first = 0; first < T; first += chunk) {
-      const length = Math.min(chunk, T - first);
+    const lengths = Array.from({ length: Math.ceil(T / chunk) }, (_, c) => Math.min(chunk, T - c * chunk));
+    // Split rather than sliced: the gradient is then one concatenation.
+    for (const [c, chunkInputs] of split(inputs, lengths, 0).entries()) {
+      const [first, length] = [c * chunk, lengths[c]!];
       const part = (x: Tensor): Tensor => slice(x, 0, first, first + length);
       const older = before;
       const weights = part(past);
@@ -135,7 +138,7 @@ export function jbfwModel(settings: Omit<JbfwSettings, "name">, most: number = m
         {
           carry: [h, zeros([b, length, N])],
           xs: [
-            part(inputs),
+            chunkInputs,
             part(start),
             slice(weights, -1, first, first + length),
             identity(length),

@@ -22,6 +22,7 @@ import {
   reshape,
   slice,
   softmax,
+  split,
   type Tensor,
   transpose,
 } from "../graph/index.ts";
@@ -68,12 +69,16 @@ export function blockedAttention(
 ): Tensor {
   const [queries, keys] = [q.shape.at(-2)!, k.shape.at(-2)!];
   const size = Math.ceil(queries / blocks);
-  const ys = Array.from({ length: Math.ceil(queries / size) }, (_, block) => {
-    const [from, to] = [block * size, Math.min((block + 1) * size, queries)];
+  const sizes = Array.from({ length: Math.ceil(queries / size) }, (_, block) =>
+    Math.min(size, queries - block * size),
+  );
+  const ys = split(q, sizes, -2).map((part, block) => {
+    const from = block * size;
+    const to = from + sizes[block]!;
     const seen = keys - queries + to;
     const { y } = relativeAttention({
       ...biases,
-      q: slice(q, -2, from, to),
+      q: part,
       k: slice(k, -2, 0, seen),
       v: slice(v, -2, 0, seen),
       // The longest distances come first.
