@@ -1,7 +1,8 @@
 /** Language models of `fwm paper`: the paper's tables with ours beside, and the small models, which it does not have. */
+import { changedSettings } from "../../report/changed.ts";
 import { drawFigure, type FigureLine } from "../../report/figure.ts";
 import { thousands } from "../../report/table.ts";
-import { experimentNames } from "../registry.ts";
+import { experimentNames, kindOf, requireExperiment } from "../registry.ts";
 import type { TextSettings } from "../text/settings.ts";
 import { groupNames, groupsOf, link, links, markdownTable, withSpread } from "./groups.ts";
 import { appendixTable, publishedEpochs, table2 } from "./published.ts";
@@ -99,6 +100,7 @@ export function smallLanguageTable({ runs, languages }: Results, folder: string)
       "experiment",
       "weights",
       "rate",
+      "other settings than the experiment's",
       "steps",
       "tokens",
       "minutes of processor time",
@@ -113,13 +115,14 @@ export function smallLanguageTable({ runs, languages }: Results, folder: string)
       const found = scoredRuns(runs, name);
       const alone = languages.filter(({ experiment }) => experiment === name);
       if (found.length + alone.length === 0)
-        return [[`\`${name}\``, ...new Array<string>(5).fill(""), notRun, notRun, "", "", "", ""]];
+        return [[`\`${name}\``, ...new Array<string>(6).fill(""), notRun, notRun, "", "", "", ""]];
       const scored = found.map((run) => {
         const { batch, window, optimizer } = (run.settings as unknown as TextSettings).training;
         return [
           `\`${name}\``,
           run.weights ? thousands(run.weights) : "-",
           String(optimizer.learningRate),
+          otherSettings(run),
           thousands(run.steps),
           `${((run.steps * batch * window) / 1e6).toFixed(1)} M`,
           processorMinutes(run)?.toFixed(0) ?? "-",
@@ -131,13 +134,25 @@ export function smallLanguageTable({ runs, languages }: Results, folder: string)
         ...scored,
         ...alone.map((language) => [
           `\`${name}\`, the model \`${language.score.model}\``,
-          ...new Array<string>(5).fill(""),
+          ...new Array<string>(6).fill(""),
           ...perplexitiesOf(language.score).map(shown),
           link(language, folder),
         ]),
       ];
     }),
   ]);
+}
+
+/** What a run has that its experiment, as it is today, has not; rate and steps have columns of their own. */
+function otherSettings({ experiment, settings }: FiledRun): string {
+  const today = requireExperiment(experiment).settings;
+  // Filled up with what settings that came later default to.
+  const parsed = kindOf(today).schema.safeParse(settings);
+  if (!parsed.success) return "?";
+  return Object.entries(changedSettings(today, parsed.data))
+    .filter(([name]) => name !== "training.optimizer.learningRate" && name !== "training.steps")
+    .map(([name, { run }]) => `${name.replace(/^(system|training)\.(optimizer\.)?/, "")} ${run ?? "none"}`)
+    .join(", ");
 }
 
 /** What a run's score and one alone have in common. */

@@ -8,6 +8,9 @@ import { buildPaper, type Paper, withTables } from "../../../src/experiment/pape
 import { groupsOf, withSpread } from "../../../src/experiment/paper/groups.ts";
 import { readResults } from "../../../src/experiment/paper/read.ts";
 import { drawTransitive, traceTransitive } from "../../../src/experiment/paper/transitive.ts";
+import { requireExperiment } from "../../../src/experiment/registry.ts";
+import type { TextSettings } from "../../../src/experiment/text/settings.ts";
+import type { AwdFwmSettings } from "../../../src/model/awdFwm.ts";
 import { shippedModels } from "../../../src/store/shippedModels.ts";
 import { run } from "../../cli/support.ts";
 import { emptyFolder } from "../../data/support/tiny.ts";
@@ -305,7 +308,7 @@ test("a language model that was evaluated alone stands among the small ones, wit
   writeFileSync(join(folder, "shipped.json"), JSON.stringify(content));
   const { page } = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
   expect(page).toContain(
-    "| `wt2-fwm-small`, the model `wikitext-2` |  |  |  |  |  | 220.00 | 200.00 | 198.00 | 150.00 | 160.00 | [shipped](r/shipped.json) |",
+    "| `wt2-fwm-small`, the model `wikitext-2` |  |  |  |  |  |  | 220.00 | 200.00 | 198.00 | 150.00 | 160.00 | [shipped](r/shipped.json) |",
   );
   expect(page).toContain(
     "- [shipped](r/shipped.json): temperature 1.04; cache λ 0.1, θ 0.3, window 2,000; dynamic evaluation η 0.0001, λ 0.02, segments of 20 tokens",
@@ -320,11 +323,15 @@ test("small language models stand with what they cost and every way they were ev
     perplexity,
     bits: Math.log2(perplexity),
   });
-  const training = { batch: 20, window: 70, optimizer: { learningRate: 0.001 } };
+  const today = requireExperiment("ptb-fwm-small").settings as unknown as TextSettings;
+  const optimizer = { ...today.training.optimizer, learningRate: 0.001 };
+  const training = { ...today.training, optimizer, clip: 1 };
+  const { outInit: _, ...released } = today.system as AwdFwmSettings;
   const filed = {
     ...{ experiment: "ptb-fwm-small", command: "fwm train ptb-fwm-small", commit: "a".repeat(40) },
     ...{ date: "2026-01-01", machine: null, steps: 1000, hours: 1, seed: 1, weights: 3_065_825 },
-    settings: { task: { name: "text" }, training },
+    // Of a version that had no such setting: it started the output map as PyTorch does.
+    settings: { ...today, system: released, training },
     curves: { valid: [{ step: 1000, values: { epoch: 1.5, perplexity: 140 }, processorHours: 0.45 }] },
     score: {
       split: "all",
@@ -341,7 +348,7 @@ test("small language models stand with what they cost and every way they were ev
     readmeFolder: "r",
   });
   expect(page).toContain(
-    "| `ptb-fwm-small` | 3,065,825 | 0.001 | 1,000 | 1.4 M | 27 | 140.00 | 130.00 | 128.00 | 120.00 | 118.00 | [small](r/small.json) |",
+    "| `ptb-fwm-small` | 3,065,825 | 0.001 | outInit pytorch, clip 1 | 1,000 | 1.4 M | 27 | 140.00 | 130.00 | 128.00 | 120.00 | 118.00 | [small](r/small.json) |",
   );
   expect(page).toMatch(/`ptb-lstm-small` .* not run yet/);
   expect(figures.get("ptb-small.svg")).toContain(">ptb-fwm-small<");
@@ -353,8 +360,8 @@ test("small language models stand with what they cost and every way they were ev
   const again = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
   expect(again.page).toContain("| 27 | 141.00 | 130.00 | 128.00 |");
   // Another rate is a line of its own.
-  const optimizer = { learningRate: 0.002 };
-  const faster = { ...filed, settings: { ...filed.settings, training: { ...training, optimizer } } };
+  const twice = { ...optimizer, learningRate: 0.002 };
+  const faster = { ...filed, settings: { ...filed.settings, training: { ...training, optimizer: twice } } };
   writeFileSync(join(folder, "faster.json"), JSON.stringify(faster));
   const both = await buildPaper(await readResults(folder), undefined, { folder: "r", readmeFolder: "r" });
   for (const name of ["small", "faster"]) {
