@@ -14,6 +14,7 @@ export const wt2FwmSmall = textExperiment({
     system: { ...smallFwm, vocabulary: awdFwmWt2.vocabulary, embedding: 160, hidden: 320 },
     training: {
       ...training,
+      optimizer: { ...training.optimizer, learningRate: 4e-3 },
       batch: 32,
       // Three epochs of about 963 windows.
       steps: 2_900,
