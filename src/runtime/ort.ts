@@ -26,8 +26,8 @@ export interface OrtBuild {
 }
 
 /**
- * An addition and a layer norm stay two operators. ONNX Runtime would make one of them, SkipLayerNormalization, whose
- * loops over a row are not vectorized: docs/decisions.md has the times.
+ * An addition and a layer norm stay two operators. ONNX Runtime would make one of them, SkipLayerNormalization, which
+ * takes seven times as long: docs/decisions.md.
  */
 export const withoutSlowFusions = { disable_specified_optimizers: "SkipLayerNormFusion" } as const;
 
